@@ -6,7 +6,6 @@ It decides by the headers alone, before anything reads the body. The checks have
 
 from __future__ import annotations
 
-from inspect import isawaitable
 from typing import Final, Protocol
 from urllib.parse import parse_qs
 
@@ -47,12 +46,13 @@ def route_path(scope: Scope) -> str:
 class OwnedSessions(Protocol):
     """Looks up sessions by owner."""
 
-    def get(self, session_id: str, tenant: str, /) -> object:
-        """Find a session of a tenant. The result may be awaitable.
+    async def find(self, session_id: str, tenant: str, /) -> object:
+        """Find a session of a tenant.
 
         Raises:
             NotFound: when the tenant has no such session.
             SessionGone: when the tenant's session has ended.
+            Unavailable: when nobody can tell now.
         """
 
 
@@ -219,9 +219,7 @@ class AuthMiddleware:
             Forbidden: when the key lacks the scope.
         """
         if session is not None:
-            found = self.sessions.get(session, who.key.tenant)
-            if isawaitable(found):
-                await found
+            await self.sessions.find(session, who.key.tenant)
         if not scope or who.key.may(scope):
             return
         self.access.audit.note("scope_refused", outcome="forbidden", throttle=(who.key.id, scope))

@@ -8,19 +8,27 @@ neither frames nor requests for known sessions pass through it.
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable
-from functools import wraps
-from typing import Any, Final
+from contextlib import suppress
+from functools import partial, wraps
+from typing import Any, Final, TypeVar
 
 import msgspec
 import ray
 import structlog
 
-from gradwire_protocol.errors import GradwireError, NotFound, Unavailable
+from gradwire_protocol.errors import GradwireError, JournalDamaged, NotFound, Unavailable
 
 from ..auth.keys import Key
+from ..durable.shared.claims import SESSIONS
+from ..durable.shared.epochs import newest_published
+from ..durable.shared.ownership import certify
+from ..durable.shared.storage import Storage, open_storage
+from ..durable.shared.tombstones import tombstone
+from ..settings.session_spec import SessionSpec
 from ..settings.settings import Settings
 from ..settings.version import VERSION
 from .messages import (
@@ -46,6 +54,11 @@ SECRET_BYTES: Final = 32
 GATEWAY_SILENT_S: Final = 10.0
 PROBE_S: Final = 2.0
 DEVICES_KNOWN_S: Final = 5.0
+PLACEMENTS: Final = "placements/"
+"""Keys of the shared storage: the resources of sessions that asked for some."""
+
+STORED_ID: Final = re.compile(r"s_[A-Za-z0-9_-]{1,100}")
+T = TypeVar("T")
 
 log = structlog.get_logger("gradwire.fleet")
 
@@ -85,6 +98,7 @@ class Directory:
         self._placing: dict[str, asyncio.Lock] = {}
         self._starting: asyncio.Task[None] | None = None
         self._workers: Workers | None = None
+        self._storage: Storage | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._devices_known: list[str] = []
         self._devices_at = -DEVICES_KNOWN_S
@@ -111,7 +125,10 @@ class Directory:
         for state, facts in found:
             self.sessions.reported(state.id, state.resources, facts.sessions)
         workers.refill()
+        self._storage = await asyncio.to_thread(open_storage, self.settings.store) if self.settings.store else None
         self._spawn(self._maintain())
+        if self._storage is not None:
+            self._spawn(self._scan())
         log.info("directory started", incarnation=self.incarnation, workers=len(found), sessions=len(self.sessions.sessions))
 
     async def _maintain(self) -> None:
@@ -129,9 +146,52 @@ class Directory:
         task.add_done_callback(self._tasks.discard)
 
     def _died(self, state: FleetWorkerState, reason: str, process_died: bool) -> None:
+        if process_died and state.owner and self._storage is not None:
+            storage, owner = self._storage, state.owner
+            self._spawn(self._in_storage(lambda: certify(storage, owner, f"directory {self.incarnation}")))
         kept = self.sessions.lost(state.id, reason)
         if kept:
             log.info("sessions wait for their next use", worker=state.id, count=len(kept))
+
+    # The shared storage
+
+    async def _in_storage(self, work: Callable[[], T]) -> T | None:
+        try:
+            return await asyncio.to_thread(work)
+        except (OSError, GradwireError) as error:
+            log.warning("the shared storage fails", reason=str(error))
+            return None
+
+    async def _find_stored(self, session: str, tenant: str) -> None:
+        """Take in a session that nobody has loaded since this Directory began."""
+        storage = self._storage
+        if storage is None or session in self.sessions.sessions or not STORED_ID.fullmatch(session):
+            return
+        try:
+            found = await asyncio.to_thread(self._stored, storage, session)
+        except (OSError, JournalDamaged) as error:
+            raise Unavailable(f"the shared storage fails: {error}") from None
+        if found is not None and found[0].tenant == tenant:
+            self.sessions.found(*found)
+
+    def _stored(self, storage: Storage, session: str) -> tuple[SessionSpec, Resources] | None:
+        record = newest_published(storage, session)
+        if record is None or tombstone(storage, session) is not None:
+            return None
+        kept = storage.get(PLACEMENTS + session)
+        resources = self.workers.default if kept is None else _resources(msgspec.json.decode(kept))
+        return record[1].spec, resources
+
+    async def _scan(self) -> None:
+        """Take in all sessions of the shared storage. A look-up does not wait for this."""
+        storage = self._storage
+        assert storage is not None
+        for session in await self._in_storage(lambda: storage.children(SESSIONS)) or ():
+            if session not in self.sessions.sessions:
+                with suppress(JournalDamaged):
+                    found = await self._in_storage(partial(self._stored, storage, session))
+                    if found is not None:
+                        self.sessions.found(*found)
 
     # Gateways
 
@@ -166,7 +226,11 @@ class Directory:
     @_answering
     async def made(self, reservation: str, worker: str, summary: dict[str, Any]) -> dict[str, Any]:
         """A gateway has created the session on the worker."""
-        self.sessions.made(reservation, worker, summary)
+        made = self.sessions.made(reservation, worker, summary)
+        storage = self._storage
+        if made is not None and storage is not None and made.durable and made.resources != self.workers.default:
+            data = msgspec.json.encode(made.resources)
+            self._spawn(self._in_storage(lambda: storage.put(PLACEMENTS + made.id, data)))
         return {}
 
     @_answering
@@ -178,6 +242,7 @@ class Directory:
     @_answering
     async def locate(self, session: str, tenant: str, silent: str = "") -> dict[str, Any]:
         """Where a session of a tenant is. ``silent``: a worker that does not answer the caller."""
+        await self._find_stored(session, tenant)
         found = self.sessions.get(session, tenant)
         state = self.workers.known.get(found.worker or "")
         if state is not None and state.ready and state.id != silent:
@@ -232,8 +297,11 @@ class Directory:
     @_answering
     async def deleted(self, session: str, tenant: str) -> dict[str, Any]:
         """A gateway has deleted a session."""
-        self.sessions.get(session, tenant)
+        found = self.sessions.get(session, tenant)
         self.sessions.forget(session, "was deleted")
+        storage = self._storage
+        if storage is not None and found.resources != self.workers.default:
+            self._spawn(self._in_storage(lambda: storage.delete(PLACEMENTS + session)))
         return {}
 
     @_answering
@@ -259,7 +327,7 @@ class Directory:
                 known = False
             elif state.ready:
                 state.seen = time.monotonic()
-                self.sessions.reported(state.id, state.resources, told.sessions)
+                self.sessions.reported(state.id, state.resources, told.sessions, told.gone)
         else:
             self._gateways[told.process] = (told, time.monotonic())
         return pack(

@@ -74,7 +74,7 @@ class Gateway:
 
     # Look-up
 
-    async def get(self, session_id: str, tenant: str, /) -> object:
+    async def find(self, session_id: str, tenant: str, /) -> object:
         """Check that the tenant has this session."""
         return await self.locate(session_id, tenant)
 
@@ -188,6 +188,7 @@ def create_gateway(settings: Settings, keys: KeyStore | None = None, directory: 
     from .routes import router
 
     gateway = Gateway(settings, directory)
+    settings = settings.model_copy(update={"store": ""})  # sessions and their leases are the workers'
     app = create_app(
         settings, keys, redirector=gateway, routers=(router,), inner=(Middleware(Forwarding, gateway=gateway),),
         running=gateway.running,

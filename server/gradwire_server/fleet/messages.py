@@ -97,6 +97,7 @@ class Report(msgspec.Struct, kw_only=True):
         process: its id.
         worker: whether it is a worker.
         sessions: a worker's sessions.
+        gone: the last sessions that ended at a worker, and how.
         use: the part of its rates that each tenant used since the last report, from 0 to 1; more where it was held.
         ended: ids of keys that were revoked or have expired.
     """
@@ -104,7 +105,7 @@ class Report(msgspec.Struct, kw_only=True):
     process: str = ""
     worker: bool = False
     sessions: list[dict[str, Any]] = []
-    assigned: str = ""
+    gone: dict[str, str] = {}
     use: dict[str, float] = {}
     ended: list[str] = []
     version: str = ""

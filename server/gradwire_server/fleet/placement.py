@@ -34,6 +34,8 @@ class FleetWorkerState:
 
     Attributes:
         assigned: the tenant or the session that it belongs to; empty for a warm worker.
+        placed: Ray has found a node for it.
+        ready: it listens.
         draining: it gets no more sessions.
         reserved: sessions that are being created or loaded on it.
         idle_since: when it last had a session.
@@ -42,6 +44,7 @@ class FleetWorkerState:
     id: str
     handle: Any
     resources: Resources
+    placed: bool = False
     ready: bool = False
     draining: bool = False
     assigned: str = ""
@@ -83,7 +86,7 @@ class Workers:
         self._changed = asyncio.Event()
         self._waiting: dict[Resources, Counter[str]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._default = requested(settings, None)
+        self.default = requested(settings, None)
 
     # Choice
 
@@ -110,7 +113,7 @@ class Workers:
                 changed = self._changed
                 await asyncio.wait_for(changed.wait(), max(min(deadline - time.monotonic(), RECLAIM_AFTER_S), 0.001))
             except TimeoutError:
-                if time.monotonic() > deadline:
+                if time.monotonic() > deadline + (START_TIMEOUT_S if self._starting(resources) else 0.0):
                     raise self._timeout(resources) from None
                 self._reclaim(resources)
             finally:
@@ -147,6 +150,10 @@ class Workers:
     def _notify(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
+
+    def _starting(self, resources: Resources) -> bool:
+        """Whether a worker has got these resources and is about to listen."""
+        return any(each.placed and not each.ready and each.resources == resources for each in self.known.values())
 
     def _reclaim(self, resources: Resources) -> None:
         """End idle workers whose resources a waiting session of another class may need."""
@@ -185,7 +192,7 @@ class Workers:
     def refill(self) -> None:
         """Start the workers that waiting sessions and the warm pool need."""
         wanted = {resources: len(owners) for resources, owners in self._waiting.items()}
-        wanted[self._default] = wanted.get(self._default, 0) + self.settings.warm_workers
+        wanted[self.default] = wanted.get(self.default, 0) + self.settings.warm_workers
         for resources, needed in wanted.items():
             there = sum(
                 not each.assigned and not each.draining and each.resources == resources for each in self.known.values()
@@ -207,6 +214,7 @@ class Workers:
         try:
             async with asyncio.timeout(self.settings.placement_timeout_s):
                 await handle.ping.remote()
+            state.placed = True
             async with asyncio.timeout(START_TIMEOUT_S):
                 facts = unpack(await handle.start.remote(), Facts)
         except (TimeoutError, ray.exceptions.RayError) as error:
@@ -281,9 +289,9 @@ class Workers:
                 self.stop(each)
 
     def _superfluous(self, state: FleetWorkerState) -> bool:
-        if state.assigned or state.resources != self._default or state.draining:
+        if state.assigned or state.resources != self.default or state.draining:
             return True
-        warm = [each for each in self.known.values() if not each.assigned and each.resources == self._default]
+        warm = [each for each in self.known.values() if not each.assigned and each.resources == self.default]
         return len(warm) > self.settings.warm_workers
 
     def stop(self, state: FleetWorkerState) -> None:

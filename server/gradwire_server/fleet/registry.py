@@ -5,15 +5,17 @@ from __future__ import annotations
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final
 
 from gradwire_protocol.errors import InvalidRequest, NotFound, SessionGone, TooManyRequests, Unavailable
 
 from ..auth.keys import Key
 from ..auth.quotas import Quotas
+from ..settings.session_spec import SessionSpec
 from ..settings.settings import Settings, variable
 from ..settings.timestamps import timestamp
 from .resources import Resources
@@ -23,6 +25,7 @@ MAX_REPEATS: Final = 100_000
 RESERVED_S: Final = 120.0
 """After this time a gateway that has reported neither success nor failure is taken to be dead."""
 
+SWEEP_EVERY_S: Final = 30.0
 MISSED_REPORTS: Final = 2
 """A report may have left the worker before a session that was created meanwhile."""
 
@@ -36,6 +39,7 @@ class FleetSession:
         resources: what its worker needs.
         summary: its public description, as of its worker's last report.
         missed: consecutive reports of its worker without it.
+        expires: Unix time, while it is dormant.
         durable: it survives its worker.
     """
 
@@ -45,6 +49,7 @@ class FleetSession:
     resources: Resources
     summary: dict[str, Any]
     missed: int = 0
+    expires: float = 0.0
 
     @property
     def durable(self) -> bool:
@@ -91,6 +96,7 @@ class FleetSessions:
         self._by_tenant: dict[str, dict[str, FleetSession]] = {}
         self._by_worker: dict[str, dict[str, FleetSession]] = {}
         self._reservations: dict[str, Reservation] = {}
+        self._swept = time.monotonic()
         self._gone: OrderedDict[str, tuple[str, str]] = OrderedDict()
         self._repeats: OrderedDict[tuple[str, str], _Repeat] = OrderedDict()
 
@@ -145,16 +151,17 @@ class FleetSessions:
             raise TooManyRequests(f"{full}; delete a session or wait until one expires", **facts)
         raise Unavailable(f"{full}, all of other tenants; retry later", **facts)
 
-    def made(self, reservation: str, worker: str, summary: dict[str, Any]) -> None:
-        """Replace a reservation by the session that was created on a worker."""
+    def made(self, reservation: str, worker: str, summary: dict[str, Any]) -> FleetSession | None:
+        """Replace a reservation by the session that was created on a worker, and return it."""
         found = self._reservations.pop(reservation, None)
         session = str(summary["id"])
         if found is None:  # the reservation of a Directory that died, or one that took too long; the worker reports it
-            return
+            return None
         self._add(FleetSession(session, found.tenant, None, found.resources, summary), worker)
         if found.repeat is not None and (known := self._repeats.get(found.repeat)) is not None:
             known.session = session
         found.end()
+        return self.sessions[session]
 
     def on_worker(self, reservation: str, worker: str, end: Callable[[], None]) -> None:
         """A reservation has got a worker. ``end`` frees its place there."""
@@ -177,6 +184,11 @@ class FleetSessions:
         for name, each in list(self._reservations.items()):
             if now - each.made > RESERVED_S:
                 self.failed(name)
+        if now - self._swept > SWEEP_EVERY_S:
+            self._swept = now
+            for session in [each for each in self.sessions.values() if each.worker is None]:
+                if session.expires < time.time():
+                    self.forget(session.id, "expired")
 
     # Look-up
 
@@ -213,7 +225,7 @@ class FleetSessions:
 
     # Changes
 
-    def _add(self, session: FleetSession, worker: str) -> None:
+    def _add(self, session: FleetSession, worker: str | None) -> None:
         self.sessions[session.id] = session
         self._by_tenant.setdefault(session.tenant, {})[session.id] = session
         self.move(session, worker)
@@ -228,8 +240,31 @@ class FleetSessions:
         if worker is not None:
             self._by_worker.setdefault(worker, {})[session.id] = session
 
-    def forget(self, session: str, end: str) -> None:
-        """Record the end of a session."""
+    def sleep(self, session: FleetSession) -> None:
+        """A session is in the shared storage only."""
+        self.move(session, None)
+        session.expires = time.time() + float(session.summary.get("ttl_s", 0.0))
+        session.summary = session.summary | {
+            "state": "dormant", "streams": 0, "expires_at": timestamp(session.expires)
+        }  # fmt: skip
+
+    def found(self, spec: SessionSpec, resources: Resources) -> FleetSession:
+        """Take in a session that was found in the shared storage."""
+        known = self.sessions.get(spec.id)
+        if known is not None:
+            return known
+        summary = {
+            "id": spec.id, "device": spec.device, "default_dtype": spec.default_dtype, "ttl_s": spec.ttl_s,
+            "durability": spec.durability, "created_at": timestamp(spec.created),
+            "limits": {name: most for name, most in spec.limits.items() if name != "plans"},
+        }  # fmt: skip
+        session = FleetSession(spec.id, spec.tenant, None, resources, summary)
+        self._add(session, None)
+        self.sleep(session)
+        return session
+
+    def forget(self, session: str, end: str, at: bool = True) -> None:
+        """Record the end of a session. ``at``: add the time."""
         found = self.sessions.pop(session, None)
         if found is None:
             return
@@ -238,17 +273,25 @@ class FleetSessions:
         del of_tenant[session]
         if not of_tenant:
             del self._by_tenant[found.tenant]
-        self._gone[session] = (found.tenant, f"{end} at {timestamp(time.time())}")
+        self._gone[session] = (found.tenant, f"{end} at {timestamp(time.time())}" if at else end)
         if len(self._gone) > MAX_GONE:
             self._gone.popitem(last=False)
 
-    def reported(self, worker: str, resources: Resources, rows: list[dict[str, Any]]) -> None:
-        """Bring the table up to date with a worker's report."""
+    def reported(
+        self, worker: str, resources: Resources, rows: list[dict[str, Any]], gone: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """Bring the table up to date with a worker's report. ``gone``: sessions that ended there, and how."""
         reported = {str(row.get("id")): row for row in rows}
         for each in self.on(worker):
-            if each.id not in reported:
+            if each.id in gone:
+                self.forget(each.id, gone[each.id], at=False)
+            elif each.id not in reported:
                 each.missed += 1
-                if each.missed >= MISSED_REPORTS:
+                if each.missed < MISSED_REPORTS:
+                    continue
+                if each.durable:  # the worker has unloaded it
+                    self.sleep(each)
+                else:
                     self.forget(each.id, "expired or was deleted")
         for session, row in reported.items():
             found = self.sessions.get(session)
@@ -264,8 +307,7 @@ class FleetSessions:
         kept = []
         for each in self.on(worker):
             if each.durable:
-                self.move(each, None)
-                each.summary = each.summary | {"state": "dormant", "streams": 0}
+                self.sleep(each)
                 kept.append(each)
             else:
                 self.forget(each.id, f"was lost with its worker ({reason})")

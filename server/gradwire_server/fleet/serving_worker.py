@@ -15,6 +15,7 @@ import structlog
 
 from ..app import create_app
 from ..auth.passes import PassVerifier
+from ..durable.shared.shared_store import SharedStore
 from ..hosting.hosts import warm_up
 from ..http.serving import DrainingServer, listen
 from ..http.state import Server
@@ -57,6 +58,8 @@ class ServingWorker:
         app = create_app(self.settings, passes=PassVerifier(secret, name), running=self._running)
         self._server: Server = app.state.server
         self._rates = self._server.access.rates
+        store = self._server.registry.store
+        self.owner = store.owner if isinstance(store, SharedStore) else ""
         self._uvicorn = DrainingServer(app, self.settings, self._started)
         self._socket = listen(self.settings)
         warm_up()
@@ -98,6 +101,7 @@ class ServingWorker:
         return Facts(
             worker=self.name, node=self.node, url=self.url, pid=os.getpid(), assigned=self.assigned,
             resources=self.resources, version=VERSION, secret=self.secret, sessions=await self._inside(self._rows()),
+            owner=self.owner,
         )  # fmt: skip
 
     async def _rows(self) -> list[dict[str, Any]]:
@@ -120,7 +124,7 @@ class ServingWorker:
                     directory = ray.get_actor(DIRECTORY, namespace=NAMESPACE)
                 told = Report(
                     process=self.name, worker=True, sessions=await self._rows(), use=self._rates.take_use(),
-                    assigned=self.assigned, version=VERSION, url=self.url,
+                    gone=self._server.registry.ends(), version=VERSION, url=self.url,
                 )  # fmt: skip
                 async with asyncio.timeout(REPORT_TIMEOUT_S):
                     shared = unpack(answered(await directory.report.remote(pack(told))), Shared)
@@ -136,5 +140,5 @@ class ServingWorker:
     # Moving
 
     async def hand_over(self, session: str) -> dict[str, Any]:
-        """Give up a session."""
-        return {"released": False}
+        """Finish a session's running frames and release it to other workers."""
+        return {"released": await self._inside(self._server.registry.hand_over(session))}
