@@ -27,29 +27,36 @@ def no_sessions_left(fleet: RunningFleet):
                 http.delete(f"/v1/sessions/{each['id']}")
 
 
-def descend(session: gradwire.Session) -> list[float]:
+@pytest.fixture(autouse=True)
+def own_session():
+    """What a test connects to does not become the session of later tests."""
+    before = gradwire._core.session.current_session._current
+    yield
+    gradwire._core.session.current_session._current = before
+
+
+def descend() -> list[float]:
     """A few steps of a small training run."""
-    with session:
-        gradwire.manual_seed(3)
-        w = gradwire.randn(8, 1).requires_grad_()
-        x = gradwire.randn(32, 8)
-        y = x @ gradwire.arange(8.0).reshape(8, 1)
-        losses = []
-        for _ in range(5):
-            loss = ((x @ w - y) ** 2).mean()
-            (grad,) = gradwire.autograd.grad(loss, [w])
-            with gradwire.no_grad():
-                w -= 0.1 * grad
-            losses.append(loss.item())
+    gradwire.manual_seed(3)
+    w = gradwire.randn(8, 1).requires_grad_()
+    x = gradwire.randn(32, 8)
+    y = x @ gradwire.arange(8.0).reshape(8, 1)
+    losses = []
+    for _ in range(5):
+        loss = ((x @ w - y) ** 2).mean()
+        (grad,) = gradwire.autograd.grad(loss, [w])
+        with gradwire.no_grad():
+            w -= 0.1 * grad
+        losses.append(loss.item())
     return losses
 
 
 @pytest.mark.parametrize("direct", [True, False])
 def test_a_fleet_computes_what_one_server_does(fleet: RunningFleet, direct: bool) -> None:
-    with live_server() as server, gradwire.open_session(server.url, server.api_key) as alone:
-        expected = descend(alone)
-    with gradwire.open_session(fleet.url, API_KEY, direct=direct) as session:
-        assert descend(session) == expected
+    with live_server() as server, gradwire.connect(server.url, server.api_key):
+        expected = descend()
+    with gradwire.connect(fleet.url, API_KEY, direct=direct):
+        assert descend() == expected
 
 
 def test_rest_reaches_the_session_through_the_gateway(fleet: RunningFleet) -> None:
@@ -176,15 +183,13 @@ def test_a_worker_takes_nobody_without_a_pass(fleet: RunningFleet) -> None:
 
 
 def test_a_deleted_session_is_gone_for_its_program(fleet: RunningFleet) -> None:
-    session = gradwire.open_session(fleet.url, API_KEY)
-    with session:
+    with gradwire.connect(fleet.url, API_KEY) as session:
         x = gradwire.ones(3)
         assert x.sum().item() == 3
         with fleet.http() as http:
             assert http.delete(f"/v1/sessions/{session.id}").status_code == 204
         with pytest.raises(SessionGone):
             (x * 3).exp().max().item()
-    session.close()
 
 
 def test_the_command_shows_the_fleet(fleet: RunningFleet) -> None:

@@ -165,7 +165,7 @@ class Directory:
     async def _find_stored(self, session: str, tenant: str) -> None:
         """Take in a session that nobody has loaded since this Directory began."""
         storage = self._storage
-        if storage is None or session in self.sessions.sessions or not STORED_ID.fullmatch(session):
+        if storage is None or self.sessions.knows(session) or not STORED_ID.fullmatch(session):
             return
         try:
             found = await asyncio.to_thread(self._stored, storage, session)

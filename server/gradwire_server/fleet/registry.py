@@ -207,6 +207,10 @@ class FleetSessions:
             raise SessionGone(f"session {session} {end}")
         raise NotFound(f"session {session!r:.80} does not exist")
 
+    def knows(self, session: str) -> bool:
+        """Whether the session exists or has ended, as far as the table knows."""
+        return session in self.sessions or session in self._gone
+
     def of(self, tenant: str) -> list[FleetSession]:
         """The tenant's sessions, oldest first."""
         return sorted(self._by_tenant.get(tenant, {}).values(), key=lambda each: str(each.summary.get("created_at", "")))
