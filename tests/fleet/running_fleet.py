@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 import httpx
@@ -16,6 +17,14 @@ import pytest
 from ..live_server import ADMIN_KEY, API_KEY, SOURCES, LiveServer, server_process
 
 MODEL: Final = "H100"
+GPU_NODE: Final = {
+    "num_cpus": 4, "num_gpus": 2, "resources": {f"accelerator_type:{MODEL}": 1}, "labels": {"zone": "east"},
+    "object_store_memory": 100_000_000,
+}  # fmt: skip
+MAX_KEY_SESSIONS: Final = 6
+SETTINGS: Final = {
+    "placement_timeout_s": 8, "max_key_sessions": MAX_KEY_SESSIONS, "lease_s": 2, "sessions_per_worker": 4,
+}  # fmt: skip
 PATIENCE_S: Final = 60.0
 QUIET: Final = {
     "RAY_AUTH_MODE": "disabled",
@@ -23,6 +32,8 @@ QUIET: Final = {
     "RAY_DEDUP_LOGS": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_enable_metrics_collection": "0",
+    "RAY_enable_worker_prestart": "0",
+    "RAY_prestart_worker_first_driver": "0",
     "PYTHONPATH": SOURCES,
 }
 """The environment of Ray's processes."""
@@ -58,6 +69,11 @@ class RunningFleet:
         found = self.stack.enter_context(server_process("--session-host", "ray", **self.settings))
         self.gateways.append(found)
         return found
+
+    def replace_node(self) -> None:
+        """Add a node like the last one, and end that without warning: its raylet dies, as with a machine."""
+        self.nodes.append(self.cluster.add_node(**GPU_NODE))
+        self.cluster.remove_node(self.nodes.pop(-2), allow_graceful=False)
 
     def http(self, key: str = API_KEY) -> httpx.Client:
         """A client of the first gateway."""
@@ -100,6 +116,14 @@ def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
 
 
+def wait_until_gone(pid: int) -> None:
+    """Wait until a process has ended."""
+    end = time.monotonic() + PATIENCE_S
+    while Path(f"/proc/{pid}").exists():
+        assert time.monotonic() < end, f"process {pid} still runs"
+        time.sleep(0.05)
+
+
 @contextmanager
 def environment(**variables: str) -> Iterator[None]:
     """Environment variables for a while."""
@@ -125,13 +149,10 @@ def running_fleet(**settings: Any) -> Iterator[RunningFleet]:
         head = {"num_cpus": 4, "num_gpus": 0, "include_dashboard": False, "object_store_memory": 100_000_000}
         cluster = Cluster(initialize_head=True, head_node_args=head)
         stack.callback(cluster.shutdown)
-        node = cluster.add_node(
-            num_cpus=4, num_gpus=2, resources={f"accelerator_type:{MODEL}": 1}, labels={"zone": "east"},
-            object_store_memory=100_000_000,
-        )  # fmt: skip
+        node = cluster.add_node(**GPU_NODE)
         stack.enter_context(environment(RAY_ADDRESS=cluster.address))
         ray.init(address=cluster.address, namespace="gradwire", log_to_driver=False)
         stack.callback(ray.shutdown)
-        fleet = RunningFleet(cluster, [node], {"placement_timeout_s": 20, **settings}, stack)
+        fleet = RunningFleet(cluster, [node], {**SETTINGS, **settings}, stack)
         fleet.start_gateway()
         yield fleet

@@ -256,21 +256,19 @@ class Directory:
     async def _place_again(self, session: str, tenant: str, silent: str) -> Placement:
         found = self.sessions.get(session, tenant)
         state = self.workers.known.get(found.worker or "")
-        if state is not None and state.id == silent and not await self._is_dead(state):
-            if not found.durable:
-                raise Unavailable(f"the worker of session {session} does not answer")
-            state = None
-        if state is None:
-            found = self.sessions.get(session, tenant)  # its end may have been reported meanwhile
-            if found.worker is not None and not found.durable:
-                self.sessions.forget(session, "was lost with its worker")
-                found = self.sessions.get(session, tenant)
-            owner = session if self.settings.worker_per == "session" else f"tenant:{tenant}"
-            state = await self.workers.place(owner, found.resources)
-            self.workers.unreserve(state)
-            self.sessions.move(self.sessions.get(session, tenant), state.id)
-            return self._placement(found, fresh=True)
-        return self._placement(found)
+        if state is not None and state.id != silent:  # somebody else has placed it meanwhile
+            return self._placement(found)
+        if state is not None and not await self._is_dead(state) and not found.durable:
+            raise Unavailable(f"the worker of session {session} does not answer")
+        found = self.sessions.get(session, tenant)  # its end may have been reported meanwhile
+        if not found.durable:
+            self.sessions.forget(session, "was lost with its worker")
+            found = self.sessions.get(session, tenant)
+        owner = session if self.settings.worker_per == "session" else f"tenant:{tenant}"
+        state = await self.workers.place(owner, found.resources, avoided=silent)
+        self.workers.unreserve(state)
+        self.sessions.move(self.sessions.get(session, tenant), state.id)
+        return self._placement(found, fresh=True)
 
     async def _is_dead(self, state: FleetWorkerState) -> bool:
         """Whether a worker that is silent to a gateway is dead. A live one answers, so the network is at fault."""
@@ -433,7 +431,7 @@ class Directory:
             log.warning("a session could not be handed over", session=session.id, reason=str(error)[:300])
             return False
         if answer.get("released"):
-            self.sessions.move(session, None)
+            self.sessions.sleep(session)
         return bool(answer.get("released"))
 
 

@@ -90,8 +90,11 @@ class Workers:
 
     # Choice
 
-    async def place(self, owner: str, resources: Resources) -> FleetWorkerState:
+    async def place(self, owner: str, resources: Resources, avoided: str = "") -> FleetWorkerState:
         """A worker for a session of this owner (a tenant, or a session of its own worker). Counts as reserved.
+
+        Args:
+            avoided: a worker that must not be it.
 
         Raises:
             InvalidRequest: when no node can have the resources.
@@ -99,7 +102,7 @@ class Workers:
         """
         deadline = time.monotonic() + self.settings.placement_timeout_s
         while True:
-            found = self._choose(owner, resources)
+            found = self._choose(owner, resources, avoided)
             if found is not None:
                 found.assigned, found.idle_since = owner, time.monotonic()
                 found.reserved += 1
@@ -123,13 +126,13 @@ class Workers:
                     if not waiting:
                         self._waiting.pop(resources, None)
 
-    def _choose(self, owner: str, resources: Resources) -> FleetWorkerState | None:
+    def _choose(self, owner: str, resources: Resources, avoided: str) -> FleetWorkerState | None:
         most = 1 if self.settings.worker_per == "session" else self.settings.sessions_per_worker
         best = None
         for each in self.known.values():
             if not each.ready or each.draining or each.resources != resources or each.assigned not in ("", owner):
                 continue
-            if self._count(each.id) + each.reserved >= most:
+            if each.id == avoided or self._count(each.id) + each.reserved >= most:
                 continue
             if each.assigned:
                 return each
