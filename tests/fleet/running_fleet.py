@@ -23,7 +23,7 @@ GPU_NODE: Final = {
 }  # fmt: skip
 MAX_KEY_SESSIONS: Final = 6
 SETTINGS: Final = {
-    "placement_timeout_s": 8, "max_key_sessions": MAX_KEY_SESSIONS, "lease_s": 2, "sessions_per_worker": 4,
+    "placement_timeout_s": 12, "max_key_sessions": MAX_KEY_SESSIONS, "lease_s": 2, "sessions_per_worker": 4,
 }  # fmt: skip
 PATIENCE_S: Final = 60.0
 QUIET: Final = {

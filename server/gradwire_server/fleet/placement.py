@@ -267,6 +267,7 @@ class Workers:
         try:
             await state.handle.run.remote()
             reason, process_died = "it was stopped", True
+            ray.kill(state.handle)  # the process has nothing left to do, and holds its resources until it ends
         except ray.exceptions.RayActorError as error:
             reason = str(error).strip().splitlines()[-1][:300]
             alive = any(node["Alive"] and node["NodeID"] == state.node for node in ray.nodes())
