@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -101,6 +102,7 @@ class SmallFleet:
     worker: LiveServer
     director: Director
     mint: PassMint
+    verify: ssl.SSLContext | bool = False
 
     @property
     def key(self) -> Key:
@@ -112,7 +114,7 @@ class SmallFleet:
     def ask(self, method: str, path: str, session: str = "", **more: Any) -> httpx.Response:
         """A request to the worker, as a gateway forwards it."""
         headers = {PASS_HEADER: self.mint.request(self.key, session, WORKER)}
-        return httpx.request(method, self.worker.url + path, headers=headers, timeout=240, **more)
+        return httpx.request(method, self.worker.url + path, headers=headers, timeout=240, verify=self.verify, **more)
 
     def create(self) -> str:
         """A new session of the first tenant, on the worker."""

@@ -6,15 +6,18 @@ import json
 import os
 import random
 import socket
+import ssl
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from unittest.mock import patch
 from urllib.parse import urlsplit
 
 import msgspec
 import numpy as np
 import pytest
+import trustme
 from starlette.websockets import WebSocket
 from tests.cutting_relay import Cut, CuttingRelay, cutting_relay
 from tests.live_server import live_server
@@ -24,7 +27,7 @@ from websockets.sync.client import connect
 
 import gradwire
 from gradwire._core.session.session import Session
-from gradwire._core.wire import dialer
+from gradwire._core.wire import dialer, tls
 from gradwire._core.wire.connection import Connection
 from gradwire._core.wire.dialer import FRUITLESS_AT_MOST, REDIRECTS_AT_MOST, Dialer, trusted, wants_direct
 from gradwire_protocol import envelope
@@ -394,3 +397,57 @@ def test_the_variable_and_the_argument(variable: str, given: bool | None, wanted
 def test_another_word_in_the_variable_is_refused() -> None:
     with patch.dict(os.environ, {"GRADWIRE_DIRECT": "maybe"}), pytest.raises(ArgumentValueError, match="maybe"):
         wants_direct(None)
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Files with a certificate for the loopback, its key, and their authority, which no system knows."""
+    folder = tmp_path_factory.mktemp("certificates")
+    found = {name: folder / f"{name}.pem" for name in ("cert", "key", "ca")}
+    made = trustme.CA()
+    issued = made.issue_cert("127.0.0.1", "localhost")
+    issued.private_key_pem.write_to_path(str(found["key"]))
+    for pem in issued.cert_chain_pems:
+        pem.write_to_path(str(found["cert"]), append=True)
+    made.cert_pem.write_to_path(str(found["ca"]))
+    return found
+
+
+def test_the_authority_of_the_gateway_counts_for_its_workers(authority: dict[str, Path]) -> None:
+    pair = {"tls_cert": authority["cert"], "tls_key": authority["key"]}
+    with patch.dict(tls._files, clear=True), small_fleet(gateway=pair, worker=pair) as fleet:
+        fleet.verify = ssl.create_default_context(cafile=str(authority["ca"]))
+        session = fleet.create()
+        opened = gradwire.connect(fleet.gateway.url, fleet.gateway.api_key, session=session, ca=authority["ca"])
+        assert count(3) == expected(3)
+        assert opened.stats()["direct"] == 1
+        opened.close()
+
+
+def test_an_untrusted_certificate_is_avoided(authority: dict[str, Path], fleet: SmallFleet, room: str) -> None:
+    pair = {"tls_cert": authority["cert"], "tls_key": authority["key"]}
+    with live_server(**pair) as stranger:
+        fleet.point(stranger.url)
+        with joined(fleet, room) as session:
+            assert count(3) == expected(3)
+            assert (session.stats()["direct"], session.stats()["fallbacks"]) == (0, 1)
+
+
+def test_a_worker_without_encryption_behind_an_encrypted_gateway(authority: dict[str, Path]) -> None:
+    """On this machine it is followed; elsewhere it is relayed, unless the program allows it."""
+    pair = {"tls_cert": authority["cert"], "tls_key": authority["key"]}
+    with patch.dict(tls._files, clear=True), small_fleet(gateway=pair) as fleet:
+        session = fleet.create()
+
+        def direct() -> int:
+            opened = gradwire.connect(fleet.gateway.url, fleet.gateway.api_key, session=session, ca=authority["ca"])
+            assert count(2) == expected(2)
+            found = opened.stats()["direct"]
+            opened.close()
+            return found
+
+        assert direct() == 1
+        with patch.object(dialer, "_is_loopback", lambda host: False):  # as if it were another machine
+            assert direct() == 0
+            with patch.dict(os.environ, {"GRADWIRE_DIRECT": "plain"}):
+                assert direct() == 1

@@ -15,6 +15,7 @@ from .forwarder import forwarder
 from .running_fleet import RunningFleet, kill, wait_until_gone
 from .training import train
 
+
 @pytest.fixture(scope="module")
 def expected() -> bytes:
     """The weights of an undisturbed run on one server."""

@@ -15,6 +15,7 @@ from gradwire_protocol.errors import InvalidRequest, SessionGone
 from ..live_server import ADMIN_KEY, API_KEY, OTHER_KEY, live_server
 from .running_fleet import MAX_KEY_SESSIONS, MODEL, RunningFleet
 
+
 @pytest.fixture(autouse=True)
 def no_sessions_left(fleet: RunningFleet):
     yield

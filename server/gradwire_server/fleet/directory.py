@@ -129,7 +129,9 @@ class Directory:
         self._spawn(self._maintain())
         if self._storage is not None:
             self._spawn(self._scan())
-        log.info("directory started", incarnation=self.incarnation, workers=len(found), sessions=len(self.sessions.sessions))
+        log.info(
+            "directory started", incarnation=self.incarnation, workers=len(found), sessions=len(self.sessions.sessions)
+        )
 
     async def _maintain(self) -> None:
         while True:

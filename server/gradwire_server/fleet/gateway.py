@@ -182,7 +182,9 @@ class Gateway:
                 log.error("reporting failed", exc_info=error)
 
 
-def create_gateway(settings: Settings, keys: KeyStore | None = None, directory: DirectoryHandle | None = None) -> FastAPI:
+def create_gateway(
+    settings: Settings, keys: KeyStore | None = None, directory: DirectoryHandle | None = None
+) -> FastAPI:
     """Build the application of a gateway. Ray must be connected."""
     from .forwarding import Forwarding
     from .routes import router

@@ -142,7 +142,9 @@ def unpack(data: dict[str, Any], kind: type[T]) -> T:
 
 def refused(error: GradwireError) -> dict[str, Any]:
     """An error as an answer: exceptions of one version need not exist in another."""
-    return {"error": {"code": error.details.get("code", error.code), "message": error.message, "details": error.details}}
+    return {
+        "error": {"code": error.details.get("code", error.code), "message": error.message, "details": error.details}
+    }
 
 
 def answered(data: dict[str, Any]) -> dict[str, Any]:

@@ -349,4 +349,6 @@ def _described(node: dict[str, Any]) -> dict[str, Any]:
 
 def _existing(nodes: list[dict[str, Any]]) -> str:
     kinds = Counter(_amounts(node["Resources"]) for node in nodes)
-    return "its nodes have: " + "; ".join(f"{count} x ({kind})" for kind, count in kinds.items()) if kinds else "no node"
+    return (
+        "its nodes have: " + "; ".join(f"{count} x ({kind})" for kind, count in kinds.items()) if kinds else "no node"
+    )

@@ -132,9 +132,7 @@ class FleetSessions:
         held = ExitStack()
         granted = held.enter_context(self.quotas.reserve(key, self.granted(key.tenant), limits))
         name = secrets.token_urlsafe(12)
-        self._reservations[name] = Reservation(
-            key.tenant, resources, held, (key.tenant, repeat) if repeat else None
-        )
+        self._reservations[name] = Reservation(key.tenant, resources, held, (key.tenant, repeat) if repeat else None)
         if repeat:
             self._repeats[(key.tenant, repeat)] = _Repeat(request)
             if len(self._repeats) > MAX_REPEATS:
@@ -213,7 +211,9 @@ class FleetSessions:
 
     def of(self, tenant: str) -> list[FleetSession]:
         """The tenant's sessions, oldest first."""
-        return sorted(self._by_tenant.get(tenant, {}).values(), key=lambda each: str(each.summary.get("created_at", "")))
+        return sorted(
+            self._by_tenant.get(tenant, {}).values(), key=lambda each: str(each.summary.get("created_at", ""))
+        )
 
     def granted(self, tenant: str) -> list[int]:
         """The memory limits of the tenant's sessions."""
@@ -282,7 +282,11 @@ class FleetSessions:
             self._gone.popitem(last=False)
 
     def reported(
-        self, worker: str, resources: Resources, rows: list[dict[str, Any]], gone: Mapping[str, str] = MappingProxyType({})
+        self,
+        worker: str,
+        resources: Resources,
+        rows: list[dict[str, Any]],
+        gone: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Bring the table up to date with a worker's report. ``gone``: sessions that ended there, and how."""
         reported = {str(row.get("id")): row for row in rows}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, Final
 
@@ -187,16 +186,6 @@ def _problem(answer: httpx.Response) -> GradwireError:
 async def list_(gateway: TheGateway, tenant: TheTenant) -> dict[str, Any]:
     """List the tenant's sessions in the whole fleet, as of their workers' last reports."""
     return await gateway.directory.call("list_sessions", tenant)
-
-
-@router.post("/v1/tickets", include_in_schema=False, status_code=201, response_model=TicketView)
-async def issue(server: TheServer, gateway: TheGateway, request: Request, body: TicketRequest) -> dict[str, str]:
-    """Issue a ticket that any gateway of the fleet redeems."""
-    who = caller_of(request)
-    await gateway.locate(body.session, who.key.tenant)
-    ticket, ttl = server.access.tickets.issue(who.key, body.session)
-    server.access.audit.note("ticket_issued", session=body.session)
-    return {"ticket": ticket, "session": body.session, "expires_at": timestamp(time.time() + ttl)}
 
 
 @router.get("/v1/devices", include_in_schema=False, response_model=DeviceList)

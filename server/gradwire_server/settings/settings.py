@@ -275,7 +275,9 @@ class Settings(BaseSettings):
         description="Seconds for which a new session of a fleet waits for a node with room; then it is refused.",
     )
     warm_workers: int = Field(
-        default=1, ge=0, description="Workers of a fleet that wait without a session, so that the next one starts at once."
+        default=1,
+        ge=0,
+        description="Workers of a fleet that wait without a session, so that the next one starts at once.",
     )
     sessions_per_worker: PositiveInt = Field(
         default=8, description="Sessions of one worker of a fleet (GRADWIRE_WORKER_PER=session: always 1)."
