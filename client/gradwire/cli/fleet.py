@@ -1,4 +1,4 @@
-"""``gradwire fleet``: the state of a fleet, and taking its machines out of use. Needs a key with the scope ``admin``."""
+"""``gradwire fleet``: the state of a fleet, and draining its machines. Needs a key with the scope ``admin``."""
 
 from __future__ import annotations
 

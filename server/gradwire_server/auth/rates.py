@@ -224,7 +224,7 @@ class Rates:
     # Shares of a fleet
 
     def take_use(self) -> dict[str, float]:
-        """The use of rates since the last call by tenant, in seconds of the rate; :data:`HELD` where it was too much."""
+        """The use of rates since the last call by tenant, in seconds of the rate; :data:`HELD` where it was held."""
         found = {}
         for tenant, usage in self._usages.items():
             used = max(usage.ops.used, usage.bytes.used, usage.requests)

@@ -399,7 +399,8 @@ class Directory:
         """Move all sessions away from a node, and start no workers there."""
         found = self._find_node(node)
         self.workers.drained.add(found)
-        moved, kept = [], []
+        moved: list[str] = []
+        kept: list[str] = []
         for state in [each for each in self.workers.known.values() if each.node == found]:
             state.draining = True
             for session in self.sessions.on(state.id):

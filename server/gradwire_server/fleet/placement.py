@@ -208,8 +208,8 @@ class Workers:
 
         name = secrets.token_hex(8)
         began = time.monotonic()
-        actor = ray.remote(FleetWorker)
-        handle = actor.options(
+        actor: Any = ray.remote(FleetWorker)
+        handle: Any = actor.options(
             name=WORKER_PREFIX + name, namespace=NAMESPACE, lifetime="detached", max_restarts=0, max_task_retries=0,
             max_concurrency=1000, **resources.options(self.drained),
         ).remote(name, self.packed, self.secret, _plain(resources))  # fmt: skip

@@ -53,7 +53,7 @@ class FleetSession:
 
     @property
     def durable(self) -> bool:
-        return self.summary.get("durability", "none") != "none"
+        return bool(self.summary.get("durability", "none") != "none")
 
     @property
     def granted(self) -> int:

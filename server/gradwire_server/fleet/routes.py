@@ -17,23 +17,11 @@ from ..auth import caller_of
 from ..auth.keys import Key
 from ..auth.passes import PASS_HEADER
 from ..errors import problems
-from ..http.models import (
-    PLACEMENT,
-    Bound,
-    Device,
-    DeviceList,
-    Seconds,
-    SessionList,
-    SessionRequest,
-    SessionView,
-    TicketRequest,
-    TicketView,
-)
+from ..http.models import PLACEMENT, Bound, Device, DeviceList, Seconds, SessionList, SessionRequest, SessionView
 from ..http.openapi import PROBLEMS
 from ..http.state import TheServer, TheTenant
 from ..http.tensor_formats import SAFETENSORS
 from ..settings.session_spec import Durability
-from ..settings.timestamps import timestamp
 from .forwarding import Body as ForwardedBody
 from .gateway import Gateway, gateway_of
 from .messages import Placement, Wanted, pack, unpack

@@ -55,8 +55,7 @@ class FleetWorker:
 
     async def run(self) -> str:
         """Return when the worker has ended. While it runs, Ray's word on this call is its word on the process."""
-        while not self._ended.is_set():
-            await asyncio.sleep(0.2)
+        await asyncio.to_thread(self._ended.wait)
         return "stopped"
 
     async def hand_over(self, session: str) -> dict[str, Any]:

@@ -33,8 +33,8 @@ async def create(
     if asked := spec.placement():
         name, value = next(iter(asked.items()))
         raise InvalidRequest(
-            f"{name}={value!r:.80} chooses a machine of a fleet, and this server is one machine; leave it out or connect "
-            "to a fleet's gateway",
+            f"{name}={value!r:.80} chooses a machine of a fleet, and this server is one machine; leave it out, or "
+            "connect to the gateway of a fleet",
             setting=variable("session_host"), **{name: value},
         )  # fmt: skip
     key = caller_of(request).key
