@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any
 
 from ..live_server import API_KEY, SOURCES, live_server
@@ -39,7 +40,7 @@ def program(url: str, seed: int, steps: int, pace: float) -> None:
 
     with gradwire.connect(url, API_KEY, durability="durable", patience=300):
         weights = train(step, steps, seed)
-    longest = [b - a - pace for a, b in zip(times, times[1:])]
+    longest = [b - a - pace for a, b in pairwise(times)]
     pauses = [round(each, 3) for each in longest if each > PAUSE_S]
     print(json.dumps({"weights": hashlib.sha256(weights).hexdigest(), "pauses": pauses}))
 
