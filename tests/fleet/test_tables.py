@@ -6,9 +6,13 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("ray", reason="a fleet needs Ray: pip install 'gradwire[cluster]'")
+
 from gradwire_protocol.errors import InvalidRequest, NotFound, SessionGone, TooManyRequests, Unavailable
 from gradwire_server.auth.keys import Key
 from gradwire_server.auth.rates import HELD, Rates
+from gradwire_server.auth.scopes import GATEWAY_SCOPES, SCOPES, walk
+from gradwire_server.fleet.gateway import create_gateway
 from gradwire_server.fleet.messages import Placement, Report, answered, pack, refused, unpack
 from gradwire_server.fleet.registry import MISSED_REPORTS, FleetSessions
 from gradwire_server.fleet.resources import Resources, parse_size, requested
@@ -123,6 +127,11 @@ def test_a_late_report_of_a_former_worker_moves_nothing(table: FleetSessions) ->
     assert table.get("a", "t").worker == "v"
 
 
+def test_every_route_of_a_gateway_has_a_scope() -> None:
+    app = create_gateway(Settings(api_keys=("unused",), session_host="ray"))
+    assert set(walk(app.routes)) == set(SCOPES | GATEWAY_SCOPES)
+
+
 # Messages of other versions
 
 
@@ -170,7 +179,7 @@ def test_a_gpu_is_asked_for_by_its_device_or_its_model() -> None:
     assert options["label_selector"] == {"ray.io/node-id": "!in(n1,n2)"}
     with pytest.raises(InvalidRequest, match="gpus=0 contradicts device='cuda'"):
         requested(settings, "cuda", gpus=0)
-    with pytest.raises(InvalidRequest, match="gpus=1.5"):
+    with pytest.raises(InvalidRequest, match=r"gpus=1\.5"):
         requested(settings, "cuda", gpus=1.5)
 
 

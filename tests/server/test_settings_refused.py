@@ -18,7 +18,9 @@ from gradwire_server.settings.settings import Settings, variable
 NUMBERS = [name for name, field in Settings.model_fields.items() if field.annotation in (int, float)]
 OTHERS = {
     "durability": "one of none, applied, durable",
-    "session_host": "one of inline, process",
+    "session_host": "one of inline, process, ray",
+    "autoscaling": "true or false",
+    "direct": "true or false",
     "compiled_kernels": "one of auto, off, wait",
     "plans": "one of on, off",
     "worker_per": "one of key, session",

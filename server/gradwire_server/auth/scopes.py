@@ -57,14 +57,18 @@ SCOPES: Final[dict[tuple[str, str], str]] = {
     ("GET", "/v1/sessions/{session_id}/graph"): READ,
     (STREAM, "/v1/sessions/{session_id}/stream"): SESSION,
     ("POST", "/v1/tickets"): SESSION,
-    ("GET", "/v1/fleet"): ADMIN,
-    ("POST", "/v1/fleet/nodes/{node}/drain"): ADMIN,
-    ("DELETE", "/v1/fleet/nodes/{node}/drain"): ADMIN,
     ("GET", "/v1/keys"): ADMIN,
     ("POST", "/v1/keys"): ADMIN,
     ("GET", "/v1/keys/{key_id}"): ADMIN,
     ("DELETE", "/v1/keys/{key_id}"): ADMIN,
 }
+
+GATEWAY_SCOPES: Final[dict[tuple[str, str], str]] = {
+    ("GET", "/v1/fleet"): ADMIN,
+    ("POST", "/v1/fleet/nodes/{node}/drain"): ADMIN,
+    ("DELETE", "/v1/fleet/nodes/{node}/drain"): ADMIN,
+}
+"""What only the gateways of a fleet have."""
 
 OPEN_PATHS: Final = frozenset(path for (_, path), scope in SCOPES.items() if scope == OPEN)
 """Paths that require no key. All others do, even paths without a route."""

@@ -301,7 +301,8 @@ class Settings(BaseSettings):
     )
     direct: bool = Field(
         default=True,
-        description="Whether a gateway sends clients to the worker that has their session; else it relays them.",
+        description="Whether a gateway sends clients to the worker that has their session; else it relays them. A "
+        "client reads the same variable.",
     )
 
     drain_grace_s: float = Field(
@@ -378,6 +379,11 @@ class Settings(BaseSettings):
     @classmethod
     def _keep_hashes_only(cls, value: Any) -> Any:
         return tuple(hash_key(key) for key in _listed(value))
+
+    @field_validator("direct", mode="before")
+    @classmethod
+    def _as_clients_read_it(cls, value: Any) -> Any:
+        return True if value == "plain" else value
 
     @field_validator("allowed_origins", mode="before")
     @classmethod
