@@ -52,7 +52,7 @@ class Director:
     given: list[str] = field(default_factory=list)
     relayed: int = 0
 
-    def get(self, session_id: str, tenant: str, /) -> object:
+    async def find(self, session_id: str, tenant: str, /) -> object:
         if self.sessions.get(session_id) != tenant:
             raise NotFound(f"no session {session_id}")
         return session_id

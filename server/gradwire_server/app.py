@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
+from starlette.middleware import Middleware
 
 from gradwire_engine.kernels.cpu import toolchain
 from gradwire_protocol.errors import Unavailable
@@ -16,6 +17,7 @@ from .auth import AccessControl, AuthMiddleware, KeyStore
 from .auth.origins import Cors
 from .auth.passes import PassVerifier
 from .auth.scopes import Rules
+from .durable.shared.shared_store import SharedStore
 from .durable.store import Store
 from .errors import problems
 from .hosting.threads import SHARED as THREADS
@@ -36,7 +38,10 @@ from .settings.tuning import SWITCH_INTERVAL_S
 from .settings.version import VERSION
 
 
-def _store(settings: Settings) -> Store | None:
+def _store(settings: Settings) -> Store | SharedStore | None:
+    if settings.store:
+        scratch = None if settings.data_dir is None else settings.data_dir / "scratch"
+        return SharedStore.open(settings.store, settings.lease_s, scratch)
     if settings.data_dir is None:
         return None
     try:
@@ -53,6 +58,9 @@ def create_app(
     *,
     passes: PassVerifier | None = None,
     redirector: Redirector | None = None,
+    routers: Sequence[APIRouter] = (),
+    inner: Sequence[Middleware] = (),
+    running: Callable[[Server], AbstractAsyncContextManager[None]] | None = None,
 ) -> FastAPI:
     """Build an application.
 
@@ -62,10 +70,13 @@ def create_app(
         passes: makes this a worker of a fleet, which accepts the passes of its gateways and no keys. No setting does
             so, since nobody should lock out their keys by accident.
         redirector: makes this a gateway, whose streams are served elsewhere.
+        routers: routes that come before the others.
+        inner: middleware around the routes, inside of all other, the outermost first.
+        running: entered while the application runs.
 
     Raises:
         ValueError: when no API key is configured, or the key file is damaged.
-        OSError: when the key file, the audit log or the data directory is unusable.
+        OSError: when the key file, the audit log, the data directory or the shared storage is unusable.
         Unavailable: when another server uses the data directory.
     """
     settings = settings if settings is not None else Settings()
@@ -87,7 +98,8 @@ def create_app(
         culling = asyncio.create_task(server.registry.cull())
         watching = asyncio.create_task(access.watch())
         try:
-            yield
+            async with running(server) if running is not None else nullcontext():
+                yield
         finally:
             for task in (culling, watching):
                 task.cancel()
@@ -102,11 +114,13 @@ def create_app(
     app = FastAPI(title="gradwire", version=VERSION, lifespan=lifespan, openapi_url=None, redirect_slashes=False)
     app.state.server = server
     app.state.openapi_documents = {}
-    for router in ROUTERS:
+    for router in (*routers, *ROUTERS):
         app.include_router(router)
     problems.install(app)
     openapi.install(app)
     # The last middleware added is the outermost.
+    for each in reversed(inner):
+        app.add_middleware(each.cls, *each.args, **each.kwargs)
     app.add_middleware(BodyLimit, settings=settings, backlogs=server.backlogs)
     sessions = server.registry if redirector is None else redirector
     app.add_middleware(AuthMiddleware, access=access, rules=Rules(app.routes), sessions=sessions)

@@ -13,6 +13,7 @@ NAMES = (
     "autograd",
     "transfer",
     "durability",
+    "fleet",
     "sessions",
     "schedulers",
     "cold",

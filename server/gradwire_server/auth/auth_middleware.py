@@ -46,12 +46,13 @@ def route_path(scope: Scope) -> str:
 class OwnedSessions(Protocol):
     """Looks up sessions by owner."""
 
-    def get(self, session_id: str, tenant: str, /) -> object:
+    async def find(self, session_id: str, tenant: str, /) -> object:
         """Find a session of a tenant.
 
         Raises:
             NotFound: when the tenant has no such session.
             SessionGone: when the tenant's session has ended.
+            Unavailable: when nobody can tell now.
         """
 
 
@@ -82,7 +83,7 @@ class AuthMiddleware:
             try:
                 self.access.rates.admit(who.key, counted=bool(who.session))
                 if rule is not None:
-                    self._authorise(who, *rule)
+                    await self._authorise(who, *rule)
             except GradwireError as error:
                 await refuse(error, scope, receive, send)
             else:
@@ -95,7 +96,8 @@ class AuthMiddleware:
 
     async def _forward(self, who: Caller, scope: Scope, receive: Receive, send: Send) -> None:
         rates = self.access.rates
-        if scope["type"] == "websocket" or not who.key.quota("max_bytes_per_second", self.access.settings):
+        counted = bool(who.session)  # by the gateway
+        if scope["type"] == "websocket" or counted or not who.key.quota("max_bytes_per_second", self.access.settings):
             await self.app(scope, receive, send)
             return
 
@@ -208,7 +210,7 @@ class AuthMiddleware:
 
     # Authorization
 
-    def _authorise(self, who: Caller, scope: str, session: str | None) -> None:
+    async def _authorise(self, who: Caller, scope: str, session: str | None) -> None:
         """Check that the tenant owns the session and the key has the route's scope.
 
         Raises:
@@ -217,7 +219,7 @@ class AuthMiddleware:
             Forbidden: when the key lacks the scope.
         """
         if session is not None:
-            self.sessions.get(session, who.key.tenant)
+            await self.sessions.find(session, who.key.tenant)
         if not scope or who.key.may(scope):
             return
         self.access.audit.note("scope_refused", outcome="forbidden", throttle=(who.key.id, scope))

@@ -63,6 +63,13 @@ SCOPES: Final[dict[tuple[str, str], str]] = {
     ("DELETE", "/v1/keys/{key_id}"): ADMIN,
 }
 
+GATEWAY_SCOPES: Final[dict[tuple[str, str], str]] = {
+    ("GET", "/v1/fleet"): ADMIN,
+    ("POST", "/v1/fleet/nodes/{node}/drain"): ADMIN,
+    ("DELETE", "/v1/fleet/nodes/{node}/drain"): ADMIN,
+}
+"""What only the gateways of a fleet have."""
+
 OPEN_PATHS: Final = frozenset(path for (_, path), scope in SCOPES.items() if scope == OPEN)
 """Paths that require no key. All others do, even paths without a route."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
@@ -76,6 +76,29 @@ class SessionRequest(Body):
         "the server's. A server without a data directory supports only none.",
     )
     seed: int | None = Field(default=None, ge=0, lt=2**63, description="Seed of its random number generator.")
+    gpu: Annotated[str, Field(min_length=1, max_length=64)] | bool | None = Field(
+        default=None, description="In a fleet: a GPU of this model, or true for any."
+    )
+    gpus: float | None = Field(
+        default=None, ge=0, le=64, allow_inf_nan=False, description="In a fleet: GPUs; a fraction shares one."
+    )
+    cpus: float | None = Field(default=None, ge=0, le=4096, allow_inf_nan=False, description="In a fleet: CPUs.")
+    memory: Annotated[str, Field(min_length=1, max_length=32)] | Annotated[int, Field(ge=0, le=MAX_ID)] | None = Field(
+        default=None, description="In a fleet: memory of its machine, in bytes or as 40GB."
+    )
+    resources: dict[Annotated[str, Field(max_length=64)], Annotated[float, Field(ge=0, le=1e9)]] | None = Field(
+        default=None, max_length=16, description="In a fleet: custom resources of Ray."
+    )
+    labels: dict[Annotated[str, Field(max_length=128)], Annotated[str, Field(max_length=128)]] | None = Field(
+        default=None, max_length=16, description="In a fleet: labels that its node must have."
+    )
+
+    def placement(self) -> dict[str, Any]:
+        """What it asks of its machine."""
+        return self.model_dump(include=set(PLACEMENT), exclude_none=True)
+
+
+PLACEMENT: Final = ("gpu", "gpus", "cpus", "memory", "resources", "labels")
 
 
 class SessionView(BaseModel):

@@ -18,7 +18,7 @@ class Redirector(Protocol):
     again.
     """
 
-    def get(self, session_id: str, tenant: str, /) -> object:
+    async def find(self, session_id: str, tenant: str, /) -> object:
         """Find a session of a tenant, before anything is accepted.
 
         Raises:

@@ -58,7 +58,7 @@ def describe_allowed(field: FieldInfo) -> str:
         ]  # fmt: skip
         kind = "an integer" if field.annotation is int else "a number"
         return f"{kind}, {' and '.join(bounds)}" if bounds else kind
-    return "a string"
+    return "true or false" if field.annotation is bool else "a string"
 
 
 def _one_of(words: tuple[Any, ...]) -> str:

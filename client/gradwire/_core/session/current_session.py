@@ -45,6 +45,12 @@ def connect(
     heartbeat: float | None = None,
     ca: str | os.PathLike[str] | None = None,
     direct: bool | None = None,
+    gpu: str | bool | None = None,
+    gpus: float | None = None,
+    cpus: float | None = None,
+    memory: str | int | None = None,
+    resources: dict[str, float] | None = None,
+    labels: dict[str, str] | None = None,
 ) -> Session:
     """Open a session and make it the one that new tensors belong to.
 
@@ -80,17 +86,26 @@ def connect(
             address answers; with False everything goes through the gateway. By default what ``GRADWIRE_DIRECT`` says,
             else True. A gateway at ``https://`` cannot send the program to an ``http://`` address, unless it is on this
             machine or ``GRADWIRE_DIRECT`` is ``plain``.
+        gpu: of a fleet, for a new session: a GPU of this model, such as ``"H100"``, or True for any. With
+            ``device="cuda"`` a session has one without asking.
+        gpus: of a fleet: how many GPUs; a fraction shares one with others.
+        cpus: of a fleet: how many CPUs.
+        memory: of a fleet: memory of the machine, as ``"40GB"`` or in bytes.
+        resources: of a fleet: amounts of what its operator named, by name.
+        labels: of a fleet: what must be written on the machine, by name.
 
     Raises:
         Unavailable: when the server cannot be reached.
         Unauthorized: when it refuses the key.
         SessionGone: when the session to join does not exist (any more).
         ArgumentError: for arguments that belong to a new session together with ``session``, or the other way round.
+        InvalidRequest: for resources that no machine of the fleet has, or that are asked of a server that is no fleet.
     """
     global _current
     opened = open_session(
         url, api_key, session=session, device=device, seed=seed, client=client, durability=durability, keep=keep,
         ttl=ttl, patience=patience, heartbeat=heartbeat, ca=ca, direct=direct,
+        gpu=gpu, gpus=gpus, cpus=cpus, memory=memory, resources=resources, labels=labels,
     )  # fmt: skip
     with _lock:
         _current = opened
@@ -113,10 +128,17 @@ def open_session(
     heartbeat: float | None = None,
     ca: str | os.PathLike[str] | None = None,
     direct: bool | None = None,
+    gpu: str | bool | None = None,
+    gpus: float | None = None,
+    cpus: float | None = None,
+    memory: str | int | None = None,
+    resources: dict[str, float] | None = None,
+    labels: dict[str, str] | None = None,
 ) -> Session:
     """Like :func:`connect`, without changing where new tensors go."""
-    _check_arguments(session, client, seed=seed, durability=durability, ttl=ttl, keep=keep or None)
-    wanted = {"device": device, "seed": seed, "durability": durability, "ttl_s": ttl}
+    machine = {"gpu": gpu, "gpus": gpus, "cpus": cpus, "memory": memory, "resources": resources, "labels": labels}
+    _check_arguments(session, client, seed=seed, durability=durability, ttl=ttl, keep=keep or None, **machine)
+    wanted = {"device": device, "seed": seed, "durability": durability, "ttl_s": ttl} | machine
     limits = {
         "patience": chosen("GRADWIRE_PATIENCE", patience, PATIENCE_S),
         "heartbeat": chosen("GRADWIRE_HEARTBEAT", heartbeat, HEARTBEAT_S),

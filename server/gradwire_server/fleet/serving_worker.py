@@ -1,0 +1,144 @@
+"""The application of a worker, on a thread of its own with its own event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, Final, TypeVar
+
+import ray
+import structlog
+
+from ..app import create_app
+from ..auth.passes import PassVerifier
+from ..durable.shared.shared_store import SharedStore
+from ..hosting.hosts import warm_up
+from ..http.serving import DrainingServer, listen
+from ..http.state import Server
+from ..observability.logging import configure
+from ..settings import tuning
+from ..settings.settings import Settings
+from ..settings.version import VERSION
+from .messages import DIRECTORY, NAMESPACE, REPORT_EVERY_S, Facts, Report, Shared, answered, pack, unpack
+
+START_TIMEOUT_S: Final = 60.0
+REPORT_TIMEOUT_S: Final = 5.0
+
+T = TypeVar("T")
+log = structlog.get_logger("gradwire.fleet")
+
+
+class ServingWorker:
+    """A listening application.
+
+    Args:
+        name: the worker's id, which passes must name.
+        packed: the fleet's settings; ``secret`` is the secret of passes.
+        ended: set when the application has stopped.
+    """
+
+    def __init__(
+        self, name: str, packed: dict[str, Any], secret: bytes, resources: dict[str, Any], ended: threading.Event
+    ) -> None:
+        self.name = name
+        self.resources = resources
+        self.secret = secret
+        self.node = ray.get_runtime_context().get_node_id()
+        self.assigned = ""
+        self.settings = Settings(**packed, host=ray.util.get_node_ip_address(), port=0)
+        configure(self.settings)
+        self.url = ""
+        self._ended = ended
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._listening = threading.Event()
+        app = create_app(self.settings, passes=PassVerifier(secret, name), running=self._running)
+        self._server: Server = app.state.server
+        self._rates = self._server.access.rates
+        store = self._server.registry.store
+        self.owner = store.owner if isinstance(store, SharedStore) else ""
+        self._uvicorn = DrainingServer(app, self.settings, self._started)
+        self._socket = listen(self.settings)
+        warm_up()
+        tuning.after_start()
+        threading.Thread(target=self._run, name="gradwire-server", daemon=True).start()
+        if not self._listening.wait(START_TIMEOUT_S):
+            raise TimeoutError(f"the worker did not listen within {START_TIMEOUT_S:g} s")
+
+    def _run(self) -> None:
+        try:
+            self._uvicorn.run([self._socket])
+        except BaseException as error:
+            log.error("worker failed", worker=self.name, exc_info=error)
+        finally:
+            self._ended.set()
+
+    def _started(self, url: str) -> None:
+        self.url = url
+        self._listening.set()
+
+    @asynccontextmanager
+    async def _running(self, server: Server) -> AsyncIterator[None]:
+        self._loop = asyncio.get_running_loop()
+        reporting = self._loop.create_task(self._report())
+        try:
+            yield
+        finally:
+            reporting.cancel()
+
+    def stop(self) -> None:
+        """Finish running frames and stop. Blocks."""
+        self._uvicorn.stop()
+        self._ended.wait(self.settings.drain_timeout_s + 5)
+
+    # Facts
+
+    async def facts(self) -> Facts:
+        """The worker, as it describes itself."""
+        return Facts(
+            worker=self.name, node=self.node, url=self.url, pid=os.getpid(), assigned=self.assigned,
+            resources=self.resources, version=VERSION, secret=self.secret, sessions=await self._inside(self._rows()),
+            owner=self.owner,
+        )  # fmt: skip
+
+    async def _rows(self) -> list[dict[str, Any]]:
+        return [each.summary() | {"tenant": each.tenant} for each in self._server.registry.all()]
+
+    async def _inside(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the application's event loop."""
+        assert self._loop is not None
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    # Reports
+
+    async def _report(self) -> None:
+        """Tell the Directory each second what is here. Without a Directory the sessions go on."""
+        directory: Any = None
+        while True:
+            started = time.monotonic()
+            try:
+                if directory is None:
+                    directory = ray.get_actor(DIRECTORY, namespace=NAMESPACE)
+                told = Report(
+                    process=self.name, worker=True, sessions=await self._rows(), use=self._rates.take_use(),
+                    gone=self._server.registry.ends(), version=VERSION, url=self.url,
+                )  # fmt: skip
+                async with asyncio.timeout(REPORT_TIMEOUT_S):
+                    shared = unpack(answered(await directory.report.remote(pack(told))), Shared)
+                self._rates.set_shares(shared.shares)
+                self._server.access.end_keys(shared.ended)
+            except (ValueError, TimeoutError, ray.exceptions.RayError) as error:
+                log.warning("the directory is away", worker=self.name, reason=str(error)[:200])
+                directory = None
+            except Exception as error:
+                log.error("reporting failed", worker=self.name, exc_info=error)
+            await asyncio.sleep(max(0.05, REPORT_EVERY_S - (time.monotonic() - started)))
+
+    # Moving
+
+    async def hand_over(self, session: str) -> dict[str, Any]:
+        """Finish a session's running frames and release it to other workers."""
+        return {"released": await self._inside(self._server.registry.hand_over(session))}

@@ -1,0 +1,84 @@
+"""A worker: a Ray actor whose process runs the ordinary application, with sessions inside of it.
+
+The actor's methods are for the Directory. Clients and gateways reach the application by its own listener.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from typing import TYPE_CHECKING, Any
+
+from ..settings import tuning
+from .messages import pack, refused
+
+if TYPE_CHECKING:
+    from .serving_worker import ServingWorker
+
+
+class FleetWorker:
+    """The actor. Its libraries are imported by :meth:`start`, so that :meth:`ping` tells when Ray has found a place.
+
+    Args:
+        name: its id.
+        packed: the settings.
+        secret: the secret of passes.
+        resources: what it takes of its node.
+    """
+
+    def __init__(self, name: str, packed: dict[str, Any], secret: bytes, resources: dict[str, Any]) -> None:
+        tuning.before_numpy()
+        self.name = name
+        self._packed = packed
+        self._secret = secret
+        self._resources = resources
+        self._serving: ServingWorker | None = None
+        self._starting = asyncio.Lock()
+        self._ended = threading.Event()
+
+    async def ping(self) -> str:
+        """Answer, with the name of this worker."""
+        return self.name
+
+    async def start(self) -> dict[str, Any]:
+        """Listen, unless it does already. Returns :class:`~.messages.Facts`."""
+        async with self._starting:
+            if self._serving is None:
+                self._serving = await asyncio.to_thread(self._serve)
+        return pack(await self._serving.facts())
+
+    def _serve(self) -> ServingWorker:
+        from .serving_worker import ServingWorker
+
+        return ServingWorker(self.name, self._packed, self._secret, self._resources, self._ended)
+
+    async def run(self) -> str:
+        """Return when the worker has ended. While it runs, Ray's word on this call is its word on the process."""
+        await asyncio.to_thread(self._ended.wait)
+        return "stopped"
+
+    async def hand_over(self, session: str) -> dict[str, Any]:
+        """Give up a session, so that another worker can take it."""
+        if self._serving is None:
+            return {"released": False}
+        try:
+            return await self._serving.hand_over(session)
+        except Exception as error:
+            return refused(_as_problem(error))
+
+    async def stop(self) -> None:
+        """Finish running frames, close streams and sessions, and end."""
+        if self._serving is not None:
+            await asyncio.to_thread(self._serving.stop)
+        self._ended.set()
+
+    async def pid(self) -> int:
+        """The process."""
+        return os.getpid()
+
+
+def _as_problem(error: Exception) -> Any:
+    from gradwire_protocol.errors import GradwireError, InternalError
+
+    return error if isinstance(error, GradwireError) else InternalError(repr(error))
