@@ -11,8 +11,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # Rendered by docker/kuberay/render.sh, which runs:
 #
 #     helm template mine docker/helm/gradwire --set fleet.enabled=true --set replicaCount=2 \
-#         --set keys.existingSecret=gradwire-keys
+#         --set keys.existingSecret=gradwire-keys --set settings.durability=durable
 HEAD
     helm template mine docker/helm/gradwire --kube-version 1.29.0 --set fleet.enabled=true --set replicaCount=2 \
-        --set keys.existingSecret=gradwire-keys
+        --set keys.existingSecret=gradwire-keys --set settings.durability=durable
 } >docker/kuberay/fleet.yaml

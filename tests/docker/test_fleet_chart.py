@@ -165,7 +165,13 @@ def test_the_service_and_the_budget_are_the_gateways() -> None:
 @needs_helm
 def test_the_manifests_are_what_the_chart_renders(tmp_path) -> None:
     """Otherwise: see the manifests' head."""
-    found = rendered(tmp_path, keys={"existingSecret": "gradwire-keys"}, replicaCount=2, fleet=FLEET)
+    found = rendered(
+        tmp_path,
+        keys={"existingSecret": "gradwire-keys"},
+        replicaCount=2,
+        fleet=FLEET,
+        settings={"durability": "durable"},
+    )
     assert found == manifests()
 
 
@@ -190,15 +196,25 @@ def test_with_an_object_store_no_volume_is_shared(tmp_path) -> None:
 
 @needs_helm
 def test_gpu_nodes_ask_for_gpus(tmp_path) -> None:
-    made = rendered(tmp_path, fleet={**FLEET, "nodes": [GPU_NODES]}, tls={"existingSecret": "tls"})
+    made = rendered(tmp_path, fleet={**FLEET, "nodes": [GPU_NODES]})
     (group,) = made["RayCluster/mine-gradwire-fleet"]["spec"]["workerGroupSpecs"]
     (container,) = group["template"]["spec"]["containers"]
     assert container["resources"]["limits"] == {"cpu": "64", "memory": "512Gi", "nvidia.com/gpu": 8}
     assert (group["minReplicas"], group["maxReplicas"], group["labels"]) == (0, 8, {"zone": "a"})
     assert group["rayStartParams"]["resources"] == "'{\"nvlink\":1}'"
     assert group["template"]["spec"]["runtimeClassName"] == "nvidia"
-    assert given(group["template"])["GRADWIRE_TLS_CERT"] == "/run/secrets/tls/tls.crt"
-    assert "tls" in {each["name"] for each in container["volumeMounts"]}
+
+
+@needs_helm
+def test_only_gateways_have_the_certificate(tmp_path) -> None:
+    made = pods(rendered(tmp_path, fleet=FLEET, tls={"existingSecret": "tls"}))
+    assert given(made["gateway"])["GRADWIRE_TLS_CERT"] == "/run/secrets/tls/tls.crt"
+    assert made["gateway"]["spec"]["containers"][0]["readinessProbe"]["httpGet"]["scheme"] == "HTTPS"
+    for name, template in made.items():
+        mounts = {each["name"] for each in template["spec"]["containers"][0]["volumeMounts"]}
+        volumes = {each["name"] for each in template["spec"]["volumes"]}
+        assert mounts == volumes
+        assert ("tls" in volumes) == (name == "gateway")
 
 
 @needs_helm

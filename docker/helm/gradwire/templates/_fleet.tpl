@@ -30,12 +30,6 @@ gradwire-fleet: {{ include "gradwire.fleet.name" . }}
 - name: GRADWIRE_{{ upper $name }}
   value: {{ include "gradwire.scalar" $value | quote }}
 {{- end }}
-{{- if .Values.tls.existingSecret }}
-- name: GRADWIRE_TLS_CERT
-  value: /run/secrets/tls/tls.crt
-- name: GRADWIRE_TLS_KEY
-  value: /run/secrets/tls/tls.key
-{{- end }}
 - name: RAY_USAGE_STATS_ENABLED
   value: "0"
 # Numeric libraries count the node's cores, not the limit.
@@ -68,11 +62,6 @@ envFrom:
 - name: store
   mountPath: /store
 {{- end }}
-{{- if .Values.tls.existingSecret }}
-- name: tls
-  mountPath: /run/secrets/tls
-  readOnly: true
-{{- end }}
 {{- end }}
 
 {{/* Ray writes sockets and logs to /tmp; a worker's local copies of sessions in an object store are in /data. */}}
@@ -85,12 +74,6 @@ envFrom:
 - name: store
   persistentVolumeClaim:
     claimName: {{ include "gradwire.fleet.claim" . }}
-{{- end }}
-{{- if .Values.tls.existingSecret }}
-- name: tls
-  secret:
-    secretName: {{ .Values.tls.existingSecret }}
-    defaultMode: 0440
 {{- end }}
 {{- end }}
 
