@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+import socket
 import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
@@ -18,6 +24,8 @@ from gradwire_server.auth.scopes import SCOPES
 from gradwire_server.settings.secret_files import SECRETS
 from gradwire_server.settings.settings import PREFIX, Settings, variable
 from tests.docker.test_chart import SCHEMA, VALUES, needs_helm, rendered
+from tests.docs.blocks import expectations
+from tests.live_server import API_KEY, SOURCES
 
 PATH = REPOSITORY / "docs" / "fleet.md"
 PAGE = PATH.read_text(encoding="utf-8")
@@ -108,3 +116,61 @@ def test_the_values_of_the_page_render(tmp_path) -> None:
     (container,) = group["template"]["spec"]["containers"]
     assert container["image"] == "registry.example.com/gradwire:fleet"
     assert container["resources"]["limits"]["nvidia.com/gpu"] == 8
+
+
+@pytest.mark.xdist_group("fleet")
+def test_a_fleet_on_one_machine_starts_as_the_page_says(tmp_path) -> None:
+    pytest.importorskip("ray", reason="a fleet needs Ray: pip install 'gradwire[cluster]'")
+    shown = re.search(r"## On one machine\n.*?```bash no-run\n(.*?)```.*?```python no-run\n(.*?)```", PAGE, re.DOTALL)
+    assert shown is not None
+    commands, program = shown.groups()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    commands = replaced(commands, {
+        "pip install 'gradwire[cluster]'\n": "", "/var/lib/gradwire/fleet": str(tmp_path / "store"), "8000": str(port),
+        "gradwire-server": "exec gradwire-server",
+    })  # fmt: skip
+    program = replaced(program, {"8000": str(port), "gw_...": API_KEY})
+    ours = {name: value for name, value in os.environ.items() if not name.startswith(("GRADWIRE_", "RAY_"))}
+    where = ours | {
+        "HOME": str(tmp_path), "GRADWIRE_API_KEYS": API_KEY, "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": SOURCES,
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
+    }  # fmt: skip
+    log = tmp_path / "log"
+    with log.open("w") as file:
+        server = subprocess.Popen(["bash", "-euc", commands], cwd=tmp_path, env=where, stdout=file, stderr=file)
+    try:
+        wait_until_ready(port, server, log)
+        done = subprocess.run(
+            [sys.executable, "-c", program], cwd=tmp_path, env=where, capture_output=True, text=True, timeout=200,
+            check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr + log.read_text()
+        (expected,) = expectations(program)
+        assert expected.agrees(done.stdout), done.stdout
+        assert (tmp_path / ".ray" / "auth_token").exists()  # a Ray of the server's own asks for a token
+        assert list((tmp_path / "store").iterdir())
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(120) == 0, log.read_text()
+    finally:
+        server.kill()
+        server.wait()
+
+
+def replaced(text: str, changes: dict[str, str]) -> str:
+    for old, new in changes.items():
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
+
+
+def wait_until_ready(port: int, server: subprocess.Popen[bytes], log: Path) -> None:
+    end = time.monotonic() + 180
+    while True:
+        assert server.poll() is None, log.read_text()
+        assert time.monotonic() < end, log.read_text()
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5):
+                return
+        except OSError:
+            time.sleep(0.5)
