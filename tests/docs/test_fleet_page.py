@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from pathlib import Path
@@ -131,9 +133,12 @@ def test_a_fleet_on_one_machine_starts_as_the_page_says(tmp_path) -> None:
         "gradwire-server": "exec gradwire-server",
     })  # fmt: skip
     program = replaced(program, {"8000": str(port), "gw_...": API_KEY})
+    # Without a folder of its own, Ray finds another cluster of this machine. Paths of sockets must be short.
+    folder = tempfile.mkdtemp(prefix="ray-")
     ours = {name: value for name, value in os.environ.items() if not name.startswith(("GRADWIRE_", "RAY_"))}
     where = ours | {
-        "HOME": str(tmp_path), "GRADWIRE_API_KEYS": API_KEY, "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": SOURCES,
+        "HOME": str(tmp_path), "GRADWIRE_API_KEYS": API_KEY, "RAY_USAGE_STATS_ENABLED": "0", "RAY_TMPDIR": folder,
+        "PYTHONPATH": SOURCES,
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
     }  # fmt: skip
     log = tmp_path / "log"
@@ -155,6 +160,7 @@ def test_a_fleet_on_one_machine_starts_as_the_page_says(tmp_path) -> None:
     finally:
         server.kill()
         server.wait()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def replaced(text: str, changes: dict[str, str]) -> str:
