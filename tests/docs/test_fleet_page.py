@@ -89,8 +89,10 @@ def test_every_command_of_gradwire_is_one() -> None:
         for word in words[:2]:
             assert word in command.commands, words
             command = command.commands[word]
-        takes = [each for each in command.params if each.param_type_name == "argument"]
-        assert len(takes) == len(words[2:]), words
+        options = {name for each in command.params for name in each.opts}
+        assert {word for word in words if word.startswith("--")} <= options, words
+        arguments = [each for each in command.params if each.param_type_name == "argument"]
+        assert len(arguments) == len([word for word in words[2:] if not word.startswith("--")]), words
 
 
 @pytest.mark.parametrize("text", SHELL, ids=lambda text: text.split("\n", 1)[0][:40])
