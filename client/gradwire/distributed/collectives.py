@@ -43,11 +43,13 @@ def checked_list(values: Any, name: str, what: str, group: ProcessGroup | None =
         raise ArgumentTypeError(f"{what}: {name} is a list of tensors, not {type(values).__name__}")
     found = [checked(value, f"{name}[{i}]", what) for i, value in enumerate(values)]
     if group is not None and len(found) != group.size():
-        raise ArgumentValueError(f"{what}: {name} has {len(found)} tensors, one for each of {group.size()} ranks are due")
+        raise ArgumentValueError(
+            f"{what}: {name} has {len(found)} tensors, one for each of {group.size()} ranks are due"
+        )
     return found
 
 
-def run(op: str, group: ProcessGroup, tensor: Tensor | None, *args: Any) -> Any:
+def run(op: str, group: ProcessGroup, operand: Tensor | Sequence[Tensor] | None, *args: Any) -> Any:
     """Record a collective op of a group with several ranks.
 
     Raises:
@@ -57,14 +59,13 @@ def run(op: str, group: ProcessGroup, tensor: Tensor | None, *args: Any) -> Any:
         MODES.capture.refuse("the ranks of a process group exchange data")
     session = group.session
     assert session is not None
-    with no_grad():
-        if tensor is None:
-            return call(op, group.wire, *args)
+    for tensor in () if operand is None else (operand,) if isinstance(operand, Tensor) else operand:
         if tensor._session is not session:
             raise ArgumentError(
                 f"{op}: the tensor belongs to session {tensor._session.id}, and session {session.id} is in the group"
             )
-        return call(op, tensor, group.wire, *args)
+    with no_grad():
+        return call(op, group.wire, *args) if operand is None else call(op, operand, group.wire, *args)
 
 
 def copy(target: Tensor, source: Tensor) -> None:
@@ -94,7 +95,9 @@ def _alike(tensors: Sequence[Tensor], like: Tensor, name: str, what: str, shapes
         if tensor.dtype is not like.dtype:
             raise DTypeError(f"{what}: {name}[{i}] is {tensor.dtype.name}, the tensor {like.dtype.name}")
         if shapes and tensor.shape != like.shape:
-            raise ArgumentValueError(f"{what}: {name}[{i}] has shape {list(tensor.shape)}, the tensor {list(like.shape)}")
+            raise ArgumentValueError(
+                f"{what}: {name}[{i}] has shape {list(tensor.shape)}, the tensor {list(like.shape)}"
+            )
 
 
 def _done(group: ProcessGroup, async_op: bool, result: Any = None) -> Work | None:
@@ -297,7 +300,7 @@ def reduce_scatter_tensor(
     check_reduction(what, name, output.dtype)
     if input.numel() != output.numel() * chosen.size():
         raise ArgumentValueError(
-            f"{what}: the input has {input.numel()} elements, {chosen.size()} times the output's {output.numel()} are due"
+            f"{what}: the input has {input.numel()} elements, not {chosen.size()} times the output's {output.numel()}"
         )
     with no_grad():
         rows = call("reshape", input, (chosen.size(), output.numel()))
@@ -349,9 +352,7 @@ def all_to_all_single(
     return _done(chosen, async_op, [output])
 
 
-def _split(
-    tensor: Tensor, sizes: Sequence[int] | None, group: ProcessGroup, name: str, what: str
-) -> tuple[int, ...]:
+def _split(tensor: Tensor, sizes: Sequence[int] | None, group: ProcessGroup, name: str, what: str) -> tuple[int, ...]:
     if not tensor.ndim:
         raise ArgumentValueError(f"{what}: {name} has no dimension to cut along")
     rows, ranks = tensor.shape[0], group.size()

@@ -2,5 +2,5 @@
 
 from .. import distributed as _distributed
 
-__all__ = sorted(_distributed.__all__)  # noqa: PLE0605
+__all__ = sorted(_distributed.__all__)
 globals().update({name: getattr(_distributed, name) for name in __all__})

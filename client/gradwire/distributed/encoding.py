@@ -25,12 +25,12 @@ from .._core.tensor.tensor import Tensor
 DEEPEST: Final = 200
 """How deep objects may be nested."""
 
-_SEQUENCES: Final = {list: "list", tuple: "tuple", set: "set", frozenset: "frozenset", Size: "size"}
-_MAPPINGS: Final = {dict: "dict", OrderedDict: "ordered", Namespace: "namespace"}
-_MADE: Final = {name: made for made, name in _SEQUENCES.items()} | {"dict": dict, "ordered": OrderedDict}
+_SEQUENCES: Final[dict[Any, str]] = {list: "list", tuple: "tuple", set: "set", frozenset: "frozenset", Size: "size"}
+_MAPPINGS: Final[dict[Any, str]] = {dict: "dict", OrderedDict: "ordered", Namespace: "namespace"}
+_MADE: Final[dict[str, Any]] = {name: made for made, name in _SEQUENCES.items()} | {"dict": dict, "ordered": OrderedDict}
 _KINDS: Final = (
-    "None, bool, int, float, complex, str, bytes, list, tuple, set, dict, argparse.Namespace, NumPy arrays and numbers, "
-    "tensors, dtypes, devices and sizes"
+    "None, bool, int, float, complex, str, bytes, list, tuple, set, dict, argparse.Namespace, NumPy arrays and "
+    "numbers, tensors, dtypes, devices and sizes"
 )
 
 

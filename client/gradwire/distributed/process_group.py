@@ -356,7 +356,9 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
     if found is None:
         found = fallback_rank
     if found is None:
-        raise ArgumentValueError("LOCAL_RANK is not in the environment: start the program with `gradwire run --nproc N`")
+        raise ArgumentValueError(
+            "LOCAL_RANK is not in the environment: start the program with `gradwire run --nproc N`"
+        )
     return int(found)
 
 

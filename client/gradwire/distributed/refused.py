@@ -31,12 +31,14 @@ REFUSED: Final[dict[str, tuple[tuple[str, ...], str]]] = {
         ("DDPCommHookType", "register_ddp_comm_hook"), "gradients are averaged in their own dtype",
     ),
     "algorithms.ddp_comm_hooks.default_hooks": (
-        ("allreduce_hook", "fp16_compress_hook", "bf16_compress_hook", "fp16_compress_wrapper", "bf16_compress_wrapper"),
+        ("allreduce_hook", "fp16_compress_hook", "bf16_compress_hook", "fp16_compress_wrapper",
+         "bf16_compress_wrapper"),
         "gradients are averaged in their own dtype",
     ),
     "checkpoint": (
         ("FileSystemReader", "FileSystemWriter", "StorageReader", "StorageWriter", "LoadPlanner", "SavePlanner",
-         "DefaultLoadPlanner", "DefaultSavePlanner", "async_save", "load", "save", "load_state_dict", "save_state_dict"),
+         "DefaultLoadPlanner", "DefaultSavePlanner", "async_save", "load", "save", "load_state_dict",
+         "save_state_dict"),
         "each rank has the whole state: torch.save it on rank 0",
     ),
     "checkpoint.state_dict": (

@@ -55,7 +55,9 @@ def find(init_method: str | None, rank: int, world_size: int) -> Rendezvous:
     if not 0 < world_size <= MAX_WORLD_SIZE:
         raise ArgumentValueError(f"world_size is {world_size}; a group has 1 to {MAX_WORLD_SIZE} ranks")
     if rank >= world_size:
-        raise ArgumentValueError(f"rank is {rank}, but with world_size={world_size} ranks go from 0 to {world_size - 1}")
+        raise ArgumentValueError(
+            f"rank is {rank}, but with world_size={world_size} ranks go from 0 to {world_size - 1}"
+        )
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     return Rendezvous(rank, world_size, f"{shortened(name)}/{attempt}")
 
