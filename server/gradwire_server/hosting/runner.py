@@ -9,28 +9,28 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
-import msgspec
 import structlog
 
 from gradwire_engine.autograd.failures import MOMENTARY, leaves_traces
-from gradwire_engine.autograd.registry import BACKWARDS
 from gradwire_engine.kernels.cpu import toolchain
 from gradwire_engine.runtime.backends import Backends, DevicePool
 from gradwire_engine.runtime.deadline import Clock
 from gradwire_engine.session.session import Session
 from gradwire_engine.snapshot import Image, NotImageable, detached, restore_foreign, take
 from gradwire_protocol import envelope
-from gradwire_protocol.errors import Cancelled, GradwireError, InternalError, LimitExceeded, MalformedFrame, Unavailable
-from gradwire_protocol.frames import Chunk, Frame, Problem, Reply, Structure
+from gradwire_protocol.errors import GradwireError, InternalError, LimitExceeded, Unavailable
+from gradwire_protocol.frames import Chunk, Frame, Reply
 
 from ..durable import snapshots
-from ..durable.disk import Disk, Piece
+from ..durable.disk import Disk
 from ..durable.journal import PREFIX, SUFFIX, Journal, disk_refuses, journal_path
 from ..durable.manifest import Manifest, Mark, Owner
-from ..durable.records import MAX_RECORD_BYTES, Kind, Notes, damaged
+from ..durable.records import MAX_RECORD_BYTES, GroupNote, Kind, Notes, damaged
 from ..durable.recovery import recover
 from ..durable.store import DiskUse, Lock, read_spec, remove_session, write_spec
 from ..settings.session_spec import JournalPolicy, SessionSpec
+from .frame_records import encoded, has_freed, plain, refusal
+from .session_groups import SessionGroups
 
 Buffers = list[memoryview]
 How = Literal["new", "recover", "adopt"]
@@ -51,7 +51,6 @@ PAUSE_S: Final = 5.0
 
 _PLAIN: Final = Notes()
 _HUMAN: Final = Notes(human=True)
-_NO_STRUCTURE: Final = Frame().structure
 
 log = structlog.get_logger("gradwire.runner")
 
@@ -171,6 +170,7 @@ class Runner:
         self._not_before = (0, 0.0)
         self._postponed = ""
         self._restore_error: InternalError | None = None
+        self.groups = SessionGroups()
         toolchain.wanted()  # a wait for kernels happens here, in the session's thread
 
     def _begin(self, folder: Path, image: Image | None) -> None:
@@ -241,13 +241,13 @@ class Runner:
         try:
             if self._restore_error is not None or journal.failing:
                 self._ensure_writable()
-            message = _encoded(frame, buffers, human)
+            message = encoded(frame, buffers, human)
             nbytes = sum(map(len, message))
             if nbytes >= LARGE_BYTES or journal.nbytes > self.policy.journal_bytes:
                 self._check_room(nbytes, bool(frame.payloads))
         except GradwireError as error:
             self.session.ran = None
-            return _refusal(frame.seq, error), []
+            return refusal(frame.seq, error), []
         self._choose_kernels()
         try:
             reply, out = self.session.apply(frame, buffers, human, clock=clock)
@@ -257,11 +257,15 @@ class Runner:
         if reply.refused is None:
             notes, session = _HUMAN if human else _PLAIN, self.session
             if session.failed:
-                failures = {p.index: _plain(p) for p in session.failed if p.code in MOMENTARY}
-                if any(leaves_traces(problem.op) for problem in failures.values()) or _has_freed(reply, session.ran):
+                failures = {p.index: plain(p) for p in session.failed if p.code in MOMENTARY}
+                if any(leaves_traces(problem.op) for problem in failures.values()) or has_freed(reply, session.ran):
                     self._uncertain = True
                 notes = Notes(human=human, failures=failures)
+            if session.engine.groups:
+                notes = self.groups.noted(session, notes)
             journal.append(Kind.FRAME, notes, message)
+            for name in self.groups.ended(session):
+                journal.append(Kind.GROUP, Notes(closed=name), [])
         return reply, out
 
     def add_chunk(self, client: int, chunk: Chunk, data: memoryview) -> None:
@@ -298,6 +302,25 @@ class Runner:
         joined = self.session.join(client, instance, epoch)
         self._journal.append(Kind.JOIN, Notes(client=client, instance=instance, epoch=epoch), [])
         return joined
+
+    def open_group(self, opened: GroupNote, secret: str, addresses: Sequence[tuple[str, int]], resumes: bool) -> None:
+        """Open a group of sessions, or connect one again that the session has (``resumes``).
+
+        Raises:
+            Unavailable: while the disk is not writable.
+        """
+        self._ensure_writable()
+        if not resumes:
+            self.groups.open(self.session, opened, self.journaled)
+            if self._journal is not None:
+                self._journal.append(Kind.GROUP, Notes(opened=opened), [])
+        self.groups.connect(self.session, opened.name, secret, addresses)
+
+    def close_group(self, name: str) -> None:
+        """Close a group; the other ranks' next collective fails."""
+        self._ensure_writable()
+        if self.groups.close(self.session, name) and self._journal is not None:
+            self._journal.append(Kind.GROUP, Notes(closed=name), [])
 
     def _ensure_writable(self) -> None:
         """Write what a full disk has delayed before anything else.
@@ -343,6 +366,7 @@ class Runner:
             self._manifest.close()
         self.session.close()
         self._recover(self.folder)
+        self.groups.close_all("its session failed unexpectedly and was restored", self.session)
         self._restore_error = None
 
     # The journal
@@ -370,6 +394,8 @@ class Runner:
         written = self._journal.commit()
         self.committed_bytes += written
         self._disk_use.count(written)
+        if self.session.engine.groups:
+            self.groups.committed(self.session)
         if self._uncertain:
             self.compact()
 
@@ -520,6 +546,7 @@ class Runner:
             Unavailable: when the last commit fails.
             OSError: when files cannot be removed.
         """
+        self.groups.close_all("its session was unloaded" if keep else "its session has ended")
         try:
             if self._journal is not None:
                 try:
@@ -557,42 +584,3 @@ def open_runner(
         return Runner.adopt(spec, folder, snapshots.decode(image), backends, policy)
     assert folder is not None
     return Runner.recover(folder, backends, policy, plans=spec.limits.get("plans"))
-
-
-def _encoded(frame: Frame, buffers: Buffers, human: bool) -> Sequence[Piece]:
-    """The frame as a journal record: its wire format, with a JSON structure converted to MessagePack.
-
-    Raises:
-        MalformedFrame: for numbers that MessagePack cannot represent.
-    """
-    if not frame.structure and frame.structure is not _NO_STRUCTURE:
-        # msgspec omits the field only for the default object; other empty bytes would be invalid MessagePack.
-        frame = msgspec.structs.replace(frame, structure=_NO_STRUCTURE)
-    if human:
-        structure = msgspec.Raw(msgspec.msgpack.encode(bytes(frame.structure)))
-        frame = msgspec.structs.replace(frame, structure=structure)
-    try:
-        return envelope.encode(frame, buffers)
-    except (OverflowError, RecursionError, TypeError, ValueError) as error:
-        raise MalformedFrame(f"the journal cannot represent the frame: {error}") from None
-
-
-def _plain(problem: Problem) -> Problem:
-    """The problem, without details that MessagePack cannot represent."""
-    try:
-        msgspec.msgpack.encode(problem)
-    except (TypeError, OverflowError, RecursionError, ValueError):
-        return msgspec.structs.replace(problem, extra={})
-    return problem
-
-
-def _refusal(seq: int, error: GradwireError) -> Reply:
-    problem = Problem(error.code, error.message, seq=seq, retryable=error.retryable, extra=error.details)
-    return Reply(seq=seq, refused=problem)
-
-
-def _has_freed(reply: Reply, structure: Structure | None) -> bool:
-    """Whether a cancelled frame may have freed a graph, the one change that is not undone."""
-    if structure is None or not any(problem.code == Cancelled.code for problem in reply.errors):
-        return False
-    return any(record[0] == "grad" or record[0] in BACKWARDS for record in structure.ops if type(record[0]) is str)

@@ -24,6 +24,7 @@ from gradwire_protocol.frames import MAX_ID
 
 from ..auth.audit import AuditLog
 from ..durable.store import DamagedSession, Store, last_use, note_use
+from ..groups.rendezvous import LocalRendezvous, Rendezvous
 from ..hosting.hosts import Host
 from ..hosting.inline_host import InlineHost
 from ..hosting.runner import How
@@ -202,6 +203,7 @@ class SessionRegistry:
         self.pool: WorkerPool | None = None
         if settings.session_host == "process":
             self.pool = WorkerPool(settings, metrics)
+        self.rendezvous: Rendezvous = LocalRendezvous()
         self._alone = asyncio.Lock()
         if store is not None:
             self._load_dormant(store)
@@ -253,8 +255,12 @@ class SessionRegistry:
 
         make, alone = self._host_factory(spec), self._crash_lock(spec)
         session = Session(spec, SessionSupervisor(spec, folder, make, alone, admit, on_unavailable), folder)
-        session.host.recovered = lambda: self.audit.note("session_recovered", session=spec.id, tenant=spec.tenant)
+        session.host.recovered = lambda: self._recovered(spec)
         return session
+
+    def _recovered(self, spec: SessionSpec) -> None:
+        self.audit.note("session_recovered", session=spec.id, tenant=spec.tenant)
+        self._spawn(self.rendezvous.recovered(spec.id))
 
     def _host_factory(self, spec: SessionSpec) -> Callable[[Callable[[Any, Death], None]], Host]:
         pool = self.pool
@@ -453,6 +459,7 @@ class SessionRegistry:
         if len(self._gone) > MAX_GONE:
             self._gone.popitem(last=False)
         self.metrics.session_ends.labels(ENDS[end]).inc()
+        self._spawn(self.rendezvous.left(session.id, f"its session {end}"))
         log.info("session ended", session=session.id, reason=end)
         for stream in list(session.streams.values()):
             stream.end_with_session(f"session {session.id} {end}")
