@@ -27,7 +27,9 @@ DEEPEST: Final = 200
 
 _SEQUENCES: Final[dict[Any, str]] = {list: "list", tuple: "tuple", set: "set", frozenset: "frozenset", Size: "size"}
 _MAPPINGS: Final[dict[Any, str]] = {dict: "dict", OrderedDict: "ordered", Namespace: "namespace"}
-_MADE: Final[dict[str, Any]] = {name: made for made, name in _SEQUENCES.items()} | {"dict": dict, "ordered": OrderedDict}
+_MADE: Final[dict[str, Any]] = {
+    name: made for made, name in (_SEQUENCES | {dict: "dict", OrderedDict: "ordered"}).items()
+}
 _KINDS: Final = (
     "None, bool, int, float, complex, str, bytes, list, tuple, set, dict, argparse.Namespace, NumPy arrays and "
     "numbers, tensors, dtypes, devices and sizes"

@@ -243,7 +243,7 @@ def init_process_group(
     name = _checked_backend(backend)
     limit = _checked_timeout(timeout)
     found = rendezvous.find(init_method, rank, world_size)
-    wire = f"{found.name}/world/{WORLD.begun}"
+    wire = f"{found.name}:world:{WORLD.begun}"
     made = ProcessGroup(wire, list(range(found.world_size)), found.rank, name, limit)
     WORLD.begun += 1
     WORLD.made = 0

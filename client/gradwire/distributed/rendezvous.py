@@ -59,7 +59,7 @@ def find(init_method: str | None, rank: int, world_size: int) -> Rendezvous:
             f"rank is {rank}, but with world_size={world_size} ranks go from 0 to {world_size - 1}"
         )
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    return Rendezvous(rank, world_size, f"{shortened(name)}/{attempt}")
+    return Rendezvous(rank, world_size, f"{shortened(name)}:{attempt}")
 
 
 def _number(variable: str) -> int:
@@ -87,6 +87,7 @@ def _named_by_environment(world_size: int) -> str:
 
 def shortened(name: str) -> str:
     """A name that leaves room in a group's name for what tells groups of one job apart."""
+    name = name.replace("/", "_")  # it is a part of a URL's path
     if len(name) <= PREFIX_LENGTH:
         return name
     return name[: PREFIX_LENGTH - 33] + "-" + hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
@@ -95,7 +96,7 @@ def shortened(name: str) -> str:
 def subgroup(name: str, number: int, ranks: list[int]) -> str:
     """The name of the ``number``-th group that a job has made, of these ranks."""
     listed = hashlib.blake2b(",".join(map(str, ranks)).encode(), digest_size=8).hexdigest()
-    return f"{name}/{number}/{listed}"[:GROUP_LENGTH]
+    return f"{name}:{number}:{listed}"[:GROUP_LENGTH]
 
 
 def local_rank() -> int | None:

@@ -33,7 +33,12 @@ _REDUCE: Final[dict[str, Callable[..., Any]]] = {
 }  # fmt: skip
 
 
-def _group(engine: EngineContext, name: str) -> Group:
+def group_of(engine: EngineContext, name: str) -> Group:
+    """The open group of this name.
+
+    Raises:
+        GroupNotOpen: when the session has none.
+    """
     found = engine.groups.get(name)
     if found is None:
         raise GroupNotOpen(
@@ -42,7 +47,12 @@ def _group(engine: EngineContext, name: str) -> Group:
     return found
 
 
-def _check_rank(group: Group, op: str, what: str, rank: int) -> None:
+def check_rank(group: Group, op: str, what: str, rank: int) -> None:
+    """Check that the group has this rank.
+
+    Raises:
+        ArgumentValueError: when it has not.
+    """
     if not rank < group.world_size:
         raise ArgumentValueError(f"{op}: {what} is {rank}, but ranks go from 0 to {group.world_size - 1}")
 
@@ -78,7 +88,7 @@ def _result(engine: EngineContext, values: Array, shape: Sequence[int], like: Te
     return Tensor(engine, data, meta(tuple(shape), like.dtype, like.device), Storage(data, engine.account))
 
 
-def _done(engine: EngineContext) -> None:
+def done(engine: EngineContext) -> None:
     """Other ranks have seen this frame: it is not taken back any more."""
     if engine.undo is not None:
         engine.undo.give_up()
@@ -153,10 +163,22 @@ def _gather_round(group: Group, values: Array, segments: list[tuple[int, int]], 
                 group.send(after, _bytes(values[begin:end]))
 
 
-def _all_reduced(group: Group, values: Array, op: str) -> None:
+def all_reduced(group: Group, values: Array, op: str) -> None:
+    """Reduce ``values`` of all ranks, element by element; each has the result there then."""
     segments = _segments(values.size, group.world_size)
     _scatter_reduced(group, values, segments, op, onward=True)
     _gather_round(group, values, segments, begun=True)
+
+
+def passed_on(group: Group, values: Array, src: int) -> None:
+    """Copy the values of rank ``src`` to all, each rank from the one before it."""
+    ranks, rank = group.world_size, group.rank
+    last = (src - 1) % ranks
+    for begin, end in _chunks((0, values.size), values.itemsize):
+        if rank != src:
+            values[begin:end] = _take(group, (rank - 1) % ranks, values[begin:end])
+        if rank != last:
+            group.send((rank + 1) % ranks, _bytes(values[begin:end]))
 
 
 def _told(name: str, tensor: Tensor, *rest: Any) -> str:
@@ -168,20 +190,20 @@ def _told(name: str, tensor: Tensor, *rest: Any) -> str:
 
 @control("all_reduce_")
 def all_reduce_(engine: EngineContext, self: Tensor, group: str, op: str) -> None:
-    found = _group(engine, group)
+    found = group_of(engine, group)
     check_writable(lookup("all_reduce_"), [self], 1, engine, False)
     with found.collective(_told("all_reduce_", self, op), engine.clock):
         values = _values(engine, self)
-        _all_reduced(found, values, op)
-    _done(engine)
+        all_reduced(found, values, op)
+    done(engine)
     _write(engine, self, values)
 
 
 @control("reduce_")
 def reduce_(engine: EngineContext, self: Tensor, group: str, dst: int, op: str) -> None:
-    found = _group(engine, group)
+    found = group_of(engine, group)
     check_writable(lookup("reduce_"), [self], 1, engine, False)
-    _check_rank(found, "reduce_", "dst", dst)
+    check_rank(found, "reduce_", "dst", dst)
     ranks, rank = found.world_size, found.rank
     with found.collective(_told("reduce_", self, dst, op), engine.clock):
         values = _values(engine, self)
@@ -195,33 +217,27 @@ def reduce_(engine: EngineContext, self: Tensor, group: str, dst: int, op: str) 
                 found.send((rank + 1) % ranks, _bytes(mine))
         if op == "avg":
             np.divide(values, values.dtype.type(ranks), out=values)
-    _done(engine)
+    done(engine)
     if rank == dst:
         _write(engine, self, values)
 
 
 @control("broadcast_")
 def broadcast_(engine: EngineContext, self: Tensor, group: str, src: int) -> None:
-    found = _group(engine, group)
+    found = group_of(engine, group)
     check_writable(lookup("broadcast_"), [self], 1, engine, False)
-    _check_rank(found, "broadcast_", "src", src)
-    ranks, rank = found.world_size, found.rank
+    check_rank(found, "broadcast_", "src", src)
     with found.collective(_told("broadcast_", self, src), engine.clock):
         values = _values(engine, self)
-        last = (src - 1) % ranks
-        for begin, end in _chunks((0, values.size), values.itemsize):
-            if rank != src:
-                values[begin:end] = _take(found, (rank - 1) % ranks, values[begin:end])
-            if rank != last:
-                found.send((rank + 1) % ranks, _bytes(values[begin:end]))
-    _done(engine)
-    if rank != src:
+        passed_on(found, values, src)
+    done(engine)
+    if found.rank != src:
         _write(engine, self, values)
 
 
 @control("all_gather")
 def all_gather(engine: EngineContext, self: Tensor, group: str, world_size: int) -> Tensor:
-    found = _group(engine, group)
+    found = group_of(engine, group)
     _check_world(found, "all_gather", world_size)
     count = self.meta.numel
     engine.account.check(self.meta.nbytes * world_size, "the result of all_gather")
@@ -230,13 +246,13 @@ def all_gather(engine: EngineContext, self: Tensor, group: str, world_size: int)
         values = np.empty(count * world_size, mine.dtype)
         values[found.rank * count : (found.rank + 1) * count] = mine
         _gather_round(found, values, _segments(values.size, world_size))
-    _done(engine)
+    done(engine)
     return _result(engine, values, (world_size, *self.shape), self)
 
 
 @control("gather_to")
 def gather_to(engine: EngineContext, self: Tensor, group: str, dst: int, rank: int, world_size: int) -> Tensor:
-    found = _group(engine, group)
+    found = group_of(engine, group)
     _check_world(found, "gather_to", world_size, rank)
     rows = world_size if rank == dst else 0
     engine.account.check(self.meta.nbytes * rows, "the result of gather_to")
@@ -251,15 +267,15 @@ def gather_to(engine: EngineContext, self: Tensor, group: str, dst: int, rank: i
                     values[peer] = mine
                 else:
                     _take_all(found, peer, values[peer])
-    _done(engine)
+    done(engine)
     return _result(engine, values, (rows, *self.shape), self)
 
 
 @control("scatter_from_")
 def scatter_from_(engine: EngineContext, self: Tensor, group: str, src: int, parts: Tensor | None) -> None:
-    found = _group(engine, group)
+    found = group_of(engine, group)
     check_writable(lookup("scatter_from_"), [self], 1, engine, False)
-    _check_rank(found, "scatter_from_", "src", src)
+    check_rank(found, "scatter_from_", "src", src)
     if (parts is not None) != (found.rank == src):
         raise ArgumentValueError(
             f"scatter_from_: rank {found.rank} passes {'no ' if parts is None else ''}parts, but src is {src}"
@@ -276,20 +292,20 @@ def scatter_from_(engine: EngineContext, self: Tensor, group: str, src: int, par
             values = rows[src]
         else:
             _take_all(found, src, values)
-    _done(engine)
+    done(engine)
     _write(engine, self, values)
 
 
 @control("reduce_scatter")
 def reduce_scatter(engine: EngineContext, self: Tensor, group: str, world_size: int, op: str) -> Tensor:
-    found = _group(engine, group)
+    found = group_of(engine, group)
     _check_world(found, "reduce_scatter", world_size)
     with found.collective(_told("reduce_scatter", self, op), engine.clock):
         values = _values(engine, self)
         segments = _segments(values.size, world_size)
         _scatter_reduced(found, values, segments, op)
         begin, end = segments[found.rank]
-    _done(engine)
+    done(engine)
     return _result(engine, values[begin:end], (self.shape[0] // world_size, *self.shape[1:]), self)
 
 
@@ -297,7 +313,7 @@ def reduce_scatter(engine: EngineContext, self: Tensor, group: str, world_size: 
 def all_to_all(
     engine: EngineContext, self: Tensor, group: str, sent: tuple[int, ...], received: tuple[int, ...]
 ) -> Tensor:
-    found = _group(engine, group)
+    found = group_of(engine, group)
     _check_world(found, "all_to_all", len(sent))
     rank, rest = found.rank, self.shape[1:]
     if sent[rank] != received[rank]:
@@ -318,13 +334,13 @@ def all_to_all(
         for step in range(1, found.world_size):
             peer = (rank - step) % found.world_size
             _take_all(found, peer, into[take[peer] : take[peer + 1]])
-    _done(engine)
+    done(engine)
     return _result(engine, into, (sum(received), *rest), self)
 
 
 @control("barrier")
 def barrier(engine: EngineContext, group: str) -> None:
-    found = _group(engine, group)
+    found = group_of(engine, group)
     ranks, rank = found.world_size, found.rank
     with found.collective("barrier()", engine.clock):
         step = 1
@@ -332,34 +348,34 @@ def barrier(engine: EngineContext, group: str) -> None:
             found.send((rank + step) % ranks, b"")
             found.receive((rank - step) % ranks)
             step *= 2
-    _done(engine)
+    done(engine)
 
 
 @control("send")
 def send(engine: EngineContext, self: Tensor, group: str, dst: int, tag: int) -> None:
-    found = _group(engine, group)
-    _check_rank(found, "send", "dst", dst)
+    found = group_of(engine, group)
+    check_rank(found, "send", "dst", dst)
     if dst == found.rank:
         raise ArgumentValueError(f"send: rank {dst} cannot send to itself")
     with found.exchange(f"send({self.dtype.name}{list(self.shape)}, tag {tag})", engine.clock):
         _send_all(found, dst, _values(engine, self))
         found.send(dst, b"", awaited=True)
         found.delivered(dst)
-    _done(engine)
+    done(engine)
 
 
 @control("recv_")
 def recv_(engine: EngineContext, self: Tensor, group: str, src: int, tag: int) -> None:
-    found = _group(engine, group)
+    found = group_of(engine, group)
     check_writable(lookup("recv_"), [self], 1, engine, False)
-    _check_rank(found, "recv_", "src", src)
+    check_rank(found, "recv_", "src", src)
     if src == found.rank:
         raise ArgumentValueError(f"recv_: rank {src} cannot receive from itself")
     with found.exchange(f"send({self.dtype.name}{list(self.shape)}, tag {tag})", engine.clock):
         values = _values(engine, self)
         _take_all(found, src, values)
         found.receive(src)
-    _done(engine)
+    done(engine)
     _write(engine, self, values)
 
 

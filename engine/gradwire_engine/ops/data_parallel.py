@@ -11,7 +11,7 @@ from ..autograd.engine_context import EngineContext
 from ..autograd.registry import control
 from ..autograd.tensor import Tensor
 from ..runtime.arrays import Array, native
-from .collectives import all_reduced, broadcasted, check_rank, committed, group_of
+from .collectives import all_reduced, check_rank, done, group_of, passed_on
 
 
 def _joined(engine: EngineContext, tensors: Sequence[Tensor | None], like: Sequence[Tensor], more: int) -> Array:
@@ -59,7 +59,7 @@ def average_gradients(engine: EngineContext, params: list[Tensor], group: str, u
             used[list(unused or ())] = 0
             values[-flags:] = used
         all_reduced(found, values, "avg")
-    committed(engine)
+    done(engine)
     kept = values[-flags:] != 0 if flags else np.ones(len(params), bool)
     recording, engine.grad_enabled = engine.grad_enabled, False
     try:
@@ -79,7 +79,7 @@ def broadcast_each(engine: EngineContext, tensors: list[Tensor], group: str, src
     check_rank(found, "broadcast_each", "src", src)
     with found.collective(_told("broadcast_each", tensors, src), engine.clock):
         values = _joined(engine, tensors, tensors, 0)
-        broadcasted(found, values, src)
-    committed(engine)
+        passed_on(found, values, src)
+    done(engine)
     if found.rank != src:
         _spread(engine, values, tensors, tensors)
