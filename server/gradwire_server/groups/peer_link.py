@@ -21,6 +21,8 @@ from .messages import Hello, Incoming, Kind
 
 RETRY_S: Final = 0.1
 CONNECT_S: Final = 5.0
+FAREWELL_S: Final = 5.0
+"""How long what a lost peer has sent may still take to arrive."""
 LINGER_S: Final = 30.0
 """How long a closed link waits until the other side has everything."""
 
@@ -55,6 +57,8 @@ class PeerLink:
         self._committed = group.received[peer]
         self._due: dict[Kind, int] = {}
         self._failure: tuple[int, str] | None = None
+        self._lost: tuple[int, str] | None = None
+        self._lost_at = 0.0
         self._reason = ""
         self._closing = 0.0
         self.wire_bytes = 0
@@ -91,6 +95,8 @@ class PeerLink:
                 self._state.wait(timeout_s)
             if self._inbox:
                 return self._inbox.popleft()
+            if self._failure is None and self._lost is not None and time.monotonic() > self._lost_at + FAREWELL_S:
+                self._failure = self._lost
             if self._failure is not None:
                 rank, reason = self._failure
                 return Incoming(Kind.FAILED, rank, reason, bytearray())
@@ -113,9 +119,11 @@ class PeerLink:
     # Any thread
 
     def lost(self, rank: int, reason: str) -> None:
-        """The peer will not come any more."""
+        """The peer will not come any more. What it has sent may still be on its way, until its connection ends."""
         with self._state:
-            self._failure = self._failure or (rank, reason)
+            self._lost, self._lost_at = (rank, reason), time.monotonic()
+            if self._connection is None:
+                self._failure = self._failure or self._lost
             self._state.notify_all()
 
     def fail(self, reason: str) -> None:
@@ -196,6 +204,7 @@ class PeerLink:
         with self._state:
             if self._connection is connection:
                 self._connection = None
+                self._failure = self._failure or self._lost
                 self._state.notify_all()
         _close(connection)
 
