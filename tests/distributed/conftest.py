@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from tests.live_server import SOURCES, server_process
 
 PROGRAMS = Path(__file__).parent / "programs"

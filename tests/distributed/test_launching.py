@@ -9,10 +9,10 @@ import sys
 import time
 
 import pytest
-from tests.live_server import SOURCES
 
 from gradwire.cli.running.command import WrongUsage, parse
 from gradwire.cli.running.launching import Job
+from tests.live_server import SOURCES
 
 from .conftest import inherited
 

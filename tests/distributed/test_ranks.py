@@ -54,7 +54,7 @@ optimizer.step()
 try:
     print(model.module.weight.sum().item())
 except RuntimeError as error:
-    print(type(error).__name__, error)
+    print(type(error).__name__, str(error).splitlines()[0])
 """
 
 
@@ -75,7 +75,7 @@ try:
     dist.all_reduce(x)
     print(x)
 except RuntimeError as error:
-    print(type(error).__name__, error)
+    print(type(error).__name__, str(error).splitlines()[0])
 """
 
 

@@ -169,3 +169,66 @@ def test_parameters_that_a_loss_leaves_out_are_named(launch):
     assert "idle.weight, idle.bias" in told[0]
     assert "find_unused_parameters=True" in told[0]
     assert told[1:] == ["[rank 0] refused", "[rank 0] refused", "[rank 0] True True"]
+
+
+NORMALIZED = """
+import torch
+import torch.distributed as dist
+from torch import nn
+dist.init_process_group()
+torch.set_default_dtype(torch.float64)
+torch.manual_seed(3)
+x, weights = torch.randn(12, 3, 5), torch.randn(12, 3, 5)
+whole = nn.BatchNorm1d(3)
+ranks = nn.parallel.DistributedDataParallel(nn.SyncBatchNorm.convert_sync_batchnorm(nn.BatchNorm1d(3)))
+both = []
+for model, rows, times in ((whole, slice(None), 1), (ranks, slice(dist.get_rank(), None, 2), 2)):
+    inputs = x.clone().requires_grad_()
+    for _ in range(2):
+        (model(inputs[rows]) * weights[rows]).sum().mul(times).backward()
+    both.append([inputs.grad[rows] / times, *[p.grad for p in model.parameters()], *[b for b in model.buffers()]])
+for ours, theirs in zip(both[1], both[0]):
+    if theirs.shape == x.shape:
+        theirs = theirs[dist.get_rank() :: 2]
+    torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
+print("equal", len(both[0]))
+"""
+
+
+def test_a_synchronized_normalisation_is_that_of_the_whole_batch(launch):
+    done = launch("--nproc", "2", "-c", NORMALIZED)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(done.stdout.splitlines()) == ["[rank 0] equal 6", "[rank 1] equal 6"]
+
+
+SPAWNING = """
+import os, sys
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+def main(rank, size, fails):
+    dist.init_process_group("gloo", init_method="tcp://127.0.0.1:29500", rank=rank, world_size=size)
+    x = torch.ones(2)
+    dist.all_reduce(x)
+    assert x.tolist() == [2.0, 2.0]
+    if fails and rank == 1:
+        raise ValueError("no")
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    mp.spawn(main, args=(2, False), nprocs=2)
+    try:
+        mp.spawn(main, args=(2, True), nprocs=2)
+    except mp.ProcessRaisedException as error:
+        print(error.error_index, error.exit_code)
+"""
+
+
+def test_ranks_are_spawned_by_a_program_itself(launch, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(SPAWNING)
+    done = launch(str(program))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout == "1 1\n"
+    assert "ValueError: no" in done.stderr

@@ -122,7 +122,7 @@ def normalizing():
     model.eval()
     with torch.no_grad():
         losses.append(mean_over_ranks(model(numbers(499, 8, 6)).mean()))
-    return losses, [v for v in state(model)["module.1.running_mean"]] if dist.get_rank() == 0 else []
+    return losses, list(state(model)["module.1.running_mean"]) if dist.get_rank() == 0 else []
 
 
 def sampling():

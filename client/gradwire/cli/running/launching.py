@@ -18,7 +18,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NamedTuple
 
 GRACE_S: Final = 5.0
 """How long a rank that is to end may take before it is killed."""
@@ -75,12 +75,26 @@ class Job:
 
 @dataclass
 class Rank:
-    """A rank that was started."""
+    """A rank that was started.
+
+    Attributes:
+        last: the last lines of its error output.
+        raised: when the last traceback began there; 0 for never.
+    """
 
     number: int
     process: subprocess.Popen[bytes]
     readers: list[threading.Thread] = field(default_factory=list)
     last: deque[str] = field(default_factory=lambda: deque(maxlen=LAST_LINES))
+    raised: float = 0.0
+
+
+class Ended(NamedTuple):
+    """A rank that has ended, how, and when."""
+
+    rank: Rank
+    code: int
+    at: float
 
 
 def launch(job: Job, command: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -128,23 +142,26 @@ def _interrupt(number: int, frame: Any) -> None:
 
 def _attempt(job: Job, command: Sequence[str], environment: Mapping[str, str], attempt: int) -> int:
     """Start all ranks once, and wait until all have ended. Returns the exit code."""
-    ended: queue.Queue[tuple[Rank, int]] = queue.Queue()
+    ended: queue.Queue[Ended] = queue.Queue()
     output = threading.Lock()
     ranks: list[Rank] = []
-    failed: tuple[Rank, int] | None = None
+    failed: list[Ended] = []
     try:
         for local in range(job.nproc):
             variables = job.environment(local, attempt)
             ranks.append(_start(int(variables["RANK"]), command, {**environment, **variables}, ended, output))
         for _ in ranks:
-            rank, code = ended.get()
-            if code and failed is None:
-                failed = rank, code
+            if (last := ended.get()).code:
+                failed.append(last)
                 break
-        if failed is not None:
-            _let_end(ranks)
-            _report(*failed)
-        return 0 if failed is None else _exit_code(failed[1])
+        if not failed:
+            return 0
+        _wait(ranks, SETTLING_S)  # for the error that the collectives of the others meet
+        while not ended.empty():
+            if (last := ended.get()).code:
+                failed.append(last)
+        _end(ranks)
+        return _report(failed)
     except KeyboardInterrupt:
         _signal(ranks, signal.SIGINT)
         _wait(ranks, GRACE_S)
@@ -157,7 +174,7 @@ def _attempt(job: Job, command: Sequence[str], environment: Mapping[str, str], a
 
 
 def _start(
-    number: int, command: Sequence[str], environment: Mapping[str, str], ended: queue.Queue[tuple[Rank, int]],
+    number: int, command: Sequence[str], environment: Mapping[str, str], ended: queue.Queue[Ended],
     output: threading.Lock,
 ) -> Rank:  # fmt: skip
     # A process group of its own: an interrupt at the terminal comes once, from here.
@@ -168,29 +185,30 @@ def _start(
     rank = Rank(number, process)
     assert process.stdout is not None
     assert process.stderr is not None
-    for source, target, kept in ((process.stdout, sys.stdout, None), (process.stderr, sys.stderr, rank.last)):
-        reader = threading.Thread(target=_copy, args=(number, source, target, kept, output), daemon=True)
+    for source, target in ((process.stdout, sys.stdout), (process.stderr, sys.stderr)):
+        reader = threading.Thread(target=_copy, args=(rank, source, target, output), daemon=True)
         reader.start()
         rank.readers.append(reader)
-    threading.Thread(target=lambda: ended.put((rank, process.wait())), daemon=True).start()
+
+    def watch() -> None:
+        code = process.wait()
+        ended.put(Ended(rank, code, time.monotonic()))
+
+    threading.Thread(target=watch, daemon=True).start()
     return rank
 
 
-def _copy(number: int, source: IO[bytes], target: IO[str], kept: deque[str] | None, output: threading.Lock) -> None:
+def _copy(rank: Rank, source: IO[bytes], target: IO[str], output: threading.Lock) -> None:
     """Print the lines of a rank, with the rank before each."""
     with source:
         for raw in source:
             line = raw.decode(errors="replace").rstrip("\r\n")
-            if kept is not None:
-                kept.append(line)
+            if target is sys.stderr:
+                rank.last.append(line)
+                if line.startswith("Traceback (most recent call last)"):
+                    rank.raised = time.monotonic()
             with output:
-                print(f"[rank {number}] {line}", file=target, flush=True)
-
-
-def _let_end(ranks: Sequence[Rank]) -> None:
-    """After one rank failed, let the others end: by the error that their collectives meet, or else by a signal."""
-    _wait(ranks, SETTLING_S)
-    _end(ranks)
+                print(f"[rank {rank.number}] {line}", file=target, flush=True)
 
 
 def _end(ranks: Sequence[Rank]) -> None:
@@ -217,14 +235,18 @@ def _wait(ranks: Sequence[Rank], seconds: float) -> None:
         time.sleep(0.02)
 
 
-def _exit_code(code: int) -> int:
-    return code if code > 0 else 128 - code
+def _report(failed: Sequence[Ended]) -> int:
+    """Tell which rank failed first. Returns its exit code.
 
-
-def _report(rank: Rank, code: int) -> None:
+    A rank that raises ends its session, and the others meet that in their collectives: they may be gone before it is.
+    So the one counts whose traceback began first.
+    """
+    for ended in failed:
+        for reader in ended.rank.readers:
+            reader.join(GRACE_S)
+    rank, code, _ = min(failed, key=lambda ended: ended.rank.raised or ended.at)
     how = f"with exit code {code}" if code > 0 else f"by signal {signal.Signals(-code).name}"
-    for reader in rank.readers:
-        reader.join(GRACE_S)
     lines = [f"gradwire run: rank {rank.number} failed first, {how}; the others were ended"]
     lines += [f"    {line}" for line in rank.last]
     print("\n".join(lines), file=sys.stderr, flush=True)
+    return code if code > 0 else 128 - code
