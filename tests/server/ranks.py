@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,6 +17,16 @@ from .exchange import frame
 
 T = TypeVar("T")
 WAIT_S = 120.0
+
+
+def until(true: Callable[[], Any], what: str) -> Any:
+    """Wait until it is so."""
+    deadline = time.monotonic() + WAIT_S
+    while time.monotonic() < deadline:
+        if found := true():
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"waited {WAIT_S} s in vain: {what}")
 
 
 @dataclass

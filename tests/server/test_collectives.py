@@ -10,7 +10,7 @@ import pytest
 
 from tests.live_server import LiveServer, live_server
 
-from .ranks import Rank, Ranks, ranks
+from .ranks import WAIT_S, Rank, Ranks, ranks, until
 
 
 @pytest.fixture(scope="module", params=["inline", "process"])
@@ -52,7 +52,7 @@ def test_all_ranks_get_the_reduction_of_all(world: Ranks, op: str, dtype: str) -
     if op.startswith("b") and dtype not in ("int64", "uint8", "bool"):
         pytest.skip("of bits")
     mine = [drawn(rank.rank, 7, dtype) for rank in world]
-    wanted = REDUCED[op].reduce(mine)
+    wanted = REDUCED[op].reduce(mine, dtype=mine[0].dtype)
     for reply in world.do(lambda r: r.run("all_reduce_", mine[r.rank].tolist(), "world", op, dtype=dtype)):
         assert values(reply).tolist() == wanted.tolist()
 
@@ -212,7 +212,7 @@ def test_a_rank_that_never_comes(server: LiveServer) -> None:
         pair.open(timeout_s=0.5)
         (error,) = pair[0].run("all_reduce_", [1.0], "world")["errors"]
         assert error["code"] == "collective_failed"
-        assert error["rank"] == 1
+        assert error["extra"]["rank"] == 1
         assert f"rank 1 (session {pair[1].id}" in error["detail"]
         (error,) = pair[1].run("all_reduce_", [1.0], "world")["errors"]
         assert error["code"] == "collective_failed"
@@ -230,25 +230,26 @@ def test_a_rank_whose_session_ends(server: LiveServer) -> None:
 
 def test_two_sessions_cannot_be_one_rank(server: LiveServer) -> None:
     with ranks(server, 2) as pair:
-        first = pair.pool.submit(lambda: pair[0].open(2, timeout_s=2))
+        first = pair.pool.submit(lambda: pair[0].open(2))
+        until(lambda: server.app.state.server.registry.rendezvous._opening, "a group that is being opened")
         pair[1].rank = 0
-        while True:
-            second = pair[1].open(2, timeout_s=0.2)
-            if "is session" in second.json()["detail"]:
-                break
-            assert "did not come" in second.json()["detail"]
+        second = pair[1].open(2)
         assert second.status_code == 409
-        assert first.result(60).status_code == 409
+        assert f"is session {pair[0].id} already" in second.json()["detail"]
+        third = pair[1].open(3)
+        assert "with 2 ranks" in third.json()["detail"]
+        pair[1].rank = 1
+        assert pair[1].open(2).status_code == first.result(WAIT_S).status_code == 201
 
 
 def test_a_wait_can_be_cancelled(server: LiveServer) -> None:
     with ranks(server, 2) as pair:
         pair.open()
         waiting = pair.pool.submit(lambda: pair[0].run("all_reduce_", [1.0], "world"))
-        while not pair.http.delete(f"{pair[0].session}/frames").json().get("cancelled"):
-            pass
-        reply = waiting.result(60)
-        assert reply["errors"][0]["code"] == "cancelled"
+        until(lambda: pair.http.delete(f"{pair[0].session}/frames").json()["frames"], "a frame to cancel")
+        assert waiting.result(WAIT_S)["errors"][0]["code"] == "cancelled"
+        (error,) = pair[1].run("all_reduce_", [1.0], "world")["errors"]
+        assert "the frame was cancelled" in error["detail"]
 
 
 def test_closing_a_group(server: LiveServer) -> None:

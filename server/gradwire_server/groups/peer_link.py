@@ -255,8 +255,8 @@ class PeerLink:
     def _over(self) -> bool:
         if not self._closing:
             return False
-        done = not self._has_work() and not self.group.outbox[self.peer]
-        return done or time.monotonic() > self._closing
+        over = self.group.failed or self._failure is not None or not self.group.outbox[self.peer]
+        return (not self._has_work() and bool(over)) or time.monotonic() > self._closing
 
     def _write_next(self) -> None:
         """Write the next message of the outbox, or what else is due. Needs the write lock."""
