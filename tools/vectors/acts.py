@@ -559,9 +559,21 @@ for _collective, _arguments in {
     "gather_to": [Ref, "world", 0, 0, 2],
     "scatter_from_": [Ref, "world", 1],
     "reduce_scatter": [Ref, "world", 2],
-    "all_to_all": [Ref, "world", [1, 1], [1, 1]],
+    "all_to_all": [Ref, "world", (1, 1), (1, 1)],
     "barrier": ["world"],
     "send": [Ref, "world", 1],
     "recv_": [Ref, "world", 1],
 }.items():
     without_group(_collective, *_arguments)
+
+
+@act("average_gradients", "no_group", "average_gradients: without an open group it fails, and so do steps after it")
+def _(f: FrameMaker) -> None:
+    f.record("average_gradients", [plain(f, 1.0, 2.0)], "world", (0,))
+
+
+@act("broadcast_each", "no_group", "broadcast_each: without an open group it fails, and its tensors keep their values")
+def _(f: FrameMaker) -> None:
+    x = plain(f, 1.0, 2.0)
+    f.record("broadcast_each", [x], "world", 0)
+    read(f, x)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
-from gradwire_protocol.errors import ArgumentValueError
+from gradwire_protocol.errors import ArgumentValueError, ShapeError
 
 from .._core.context.argument_types import Device, Extents
 from .._core.context.call_sites import user_depth
@@ -262,7 +262,8 @@ class SyncBatchNorm(_BatchNorm):
         from ..distributed.normalizing import normalize_over_ranks
 
         self._check_input_dim(input)
-        self._check_channels(input)
+        if input.shape[1] != self.num_features:
+            raise ShapeError(f"SyncBatchNorm has {self.num_features} channels, the input {input.shape[1]}")
         result, mean, variance = normalize_over_ranks(input, group, self.weight, self.bias, self.eps)
         if self.training and self.running_mean is not None:
             self._keep_averages(mean, variance)
