@@ -265,11 +265,11 @@ class SyncBatchNorm(_BatchNorm):
         if input.shape[1] != self.num_features:
             raise ShapeError(f"SyncBatchNorm has {self.num_features} channels, the input {input.shape[1]}")
         result, mean, variance = normalize_over_ranks(input, group, self.weight, self.bias, self.eps)
-        if self.training and self.running_mean is not None:
-            self._keep_averages(mean, variance)
+        if self.training and self.running_mean is not None and self.running_var is not None:
+            self._keep_averages(self.running_mean, mean, self.running_var, variance)
         return result
 
-    def _keep_averages(self, mean: Tensor, variance: Tensor) -> None:
+    def _keep_averages(self, means: Tensor, mean: Tensor, variances: Tensor, variance: Tensor) -> None:
         """Take the statistics of a batch into the running ones."""
         with no_grad():
             share: Any = self.momentum
@@ -277,8 +277,8 @@ class SyncBatchNorm(_BatchNorm):
                 self.num_batches_tracked.add_(1)
                 if share is None:
                     share = self.num_batches_tracked.reciprocal()
-            self.running_mean.add_((mean.detach() - self.running_mean) * share)
-            self.running_var.add_((variance.detach() - self.running_var) * share)
+            means.add_((mean.detach() - means) * share)
+            variances.add_((variance.detach() - variances) * share)
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
