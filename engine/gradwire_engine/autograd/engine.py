@@ -24,6 +24,7 @@ from ..runtime import work
 from ..runtime.arrays import Array, Native, dtype_of, native, widened_native
 from ..runtime.backends import Backends, NumpyBackend
 from ..runtime.deadline import Clock
+from ..runtime.groups import Group
 from ..runtime.memory import Limits, MemoryAccount
 from ..runtime.random import Generator
 from . import forward, inplace
@@ -75,6 +76,7 @@ class Engine:
         tracer: told of every array that is made or written to, while a frame is captured for a plan.
         dual_levels: the levels of forward mode at which tangents are computed now, outermost first.
         duals: per open level, who has tangents there.
+        groups: the open groups of sessions, by name.
     """
 
     compiled = False
@@ -93,6 +95,7 @@ class Engine:
         self.inference = False
         self.anomaly = False
         self.names: dict[str, Tensor] = {}
+        self.groups: dict[str, Group] = {}
         self.batched = 0  # how many tensors are inside a vmap
         self.handles: dict[int, tuple[ref[Tensor], Any]] = {}
         self.region: NodeObserver | None = None

@@ -14,6 +14,7 @@ from gradwire_protocol.table import Op
 from ..runtime.arrays import Array, Native
 from ..runtime.backends import Backend, Backends
 from ..runtime.deadline import Clock
+from ..runtime.groups import Group
 from ..runtime.memory import MemoryAccount
 from ..runtime.random import Generator
 from .registry import Kernel, Row
@@ -97,6 +98,9 @@ class ChangeLog(Protocol):
     def use(self, handle: int) -> None:
         """A backward that began in an earlier frame goes on."""
 
+    def give_up(self) -> None:
+        """The frame cannot be taken back any more."""
+
 
 class NodeObserver(Protocol):
     """Told of every node while a region is open (:class:`.regions.RecomputedRegion`)."""
@@ -121,6 +125,7 @@ class EngineContext(Protocol):
     anomaly: bool
     batched: int
     names: dict[str, Tensor]
+    groups: dict[str, Group]
     compiled: bool
     handles: dict[int, tuple[ref[Tensor], Any]]
     region: NodeObserver | None

@@ -50,6 +50,9 @@ FRAME_SECONDS: Final = "GRADWIRE_MAX_FRAME_SECONDS"
 MAX_OPERANDS: Final = 8
 """How many operands the error of a failed op describes."""
 
+_USING_GRADIENTS: Final = frozenset({"grad_of", "average_gradients"})
+"""Ops beside optimizer steps that are skipped after a failed backward."""
+
 Buffers = list[memoryview]
 
 
@@ -312,7 +315,7 @@ class FrameExecution(PreparedFrame):
                 raise Poisoned(self.halted)
             if deadline.monotonic() > self.clock.end:
                 self.clock.stop(name)
-            if (op.step or op.name == "grad_of") and self.client.failed_backward is not None:
+            if (op.step or op.name in _USING_GRADIENTS) and self.client.failed_backward is not None:
                 raise Poisoned(self.client.failed_backward)
             begun = True
             self._take(session.engine.run(entry, values), count)
@@ -394,6 +397,8 @@ class FrameExecution(PreparedFrame):
         self._pass_over()
         if op is None:
             return
+        if op.collective:
+            self._end_group(op, args, problem)
         if op.mutates is not None:
             target = values[0] if values else self._target(args)
             if isinstance(target, Tensor):
@@ -408,6 +413,14 @@ class FrameExecution(PreparedFrame):
                             self._poison(tensor, problem)
         if op.name in BACKWARDS and self.client.failed_backward is None:
             self.client.failed_backward = problem
+
+    def _end_group(self, op: Op, args: list[Any], problem: Problem) -> None:
+        """After a collective that failed or was skipped: the other ranks do not wait for this one."""
+        at = op.positions["group"]
+        name = args[at] if at < len(args) else None
+        group = self.session.engine.groups.get(name) if type(name) is str else None
+        if group is not None:
+            group.fail(f"rank {group.rank} did not do {op.name}: {problem.detail}")
 
     def _target(self, args: list[Any]) -> Tensor | None:
         """The target of an in-place op whose other arguments could not be decoded."""

@@ -199,6 +199,25 @@ class StructureRow(msgspec.Struct, array_like=True):
     human: bool
 
 
+class GroupRow(msgspec.Struct, array_like=True):
+    """An open group of sessions: what it was opened with, and how far its collectives have come.
+
+    Attributes:
+        members: (session, worker) of each rank.
+    """
+
+    name: str
+    rank: int
+    world_size: int
+    token: str
+    timeout_s: float
+    members: list[tuple[str, str]]
+    completed: int
+    collectives: int
+    sent: list[int]
+    received: list[int]
+
+
 class State(msgspec.Struct):
     """The whole state of a session.
 
@@ -241,6 +260,7 @@ class State(msgspec.Struct):
     structures: list[StructureRow]
     compiled: bool = False
     coarse_products: bool = False
+    groups: list[GroupRow] = []
 
 
 class ConstantRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):

@@ -18,6 +18,7 @@ import structlog
 from gradwire_engine.autograd.failures import MOMENTARY, leaves_traces
 from gradwire_engine.kernels.cpu import toolchain
 from gradwire_engine.runtime.backends import Backends
+from gradwire_engine.runtime.groups import Exchanged, Group, GroupSpec, Member
 from gradwire_engine.session.session import Session
 from gradwire_engine.snapshot import restore
 from gradwire_protocol import envelope
@@ -232,7 +233,13 @@ def _replay_frame(session: Session, record: Record) -> bool:
             "the session used compiled kernels, and only they reproduce its values; this server has none: "
             f"{toolchain.describe()['reason']}"
         )
+    groups = session.engine.groups
+    exchanges = {name: Exchanged(tuple(e.received), tuple(e.needed)) for name, e in notes.exchanges.items()}
+    for name, group in groups.items():
+        group.replay(exchanges.get(name))
     reply, _ = session.apply(frame, buffers, notes.human, notes.failures)
+    for name, group in groups.items():
+        group.replayed(exchanges.get(name))
     if reply.refused is not None:
         raise _ReplayDiffers(f"the frame is refused: {reply.refused.detail}")
     for problem in session.failed:
@@ -266,6 +273,17 @@ def _replay_kernels(session: Session, record: Record) -> bool:
     return False
 
 
+def _replay_group(session: Session, record: Record) -> bool:
+    opened, groups = record.notes.opened, session.engine.groups
+    if opened is None:
+        groups.pop(record.notes.closed, None)
+    else:
+        members = tuple([Member(*member) for member in opened.members])
+        spec = GroupSpec(opened.name, opened.rank, opened.world_size, opened.token, opened.timeout_s, members)
+        groups[opened.name] = Group(spec, keeps=True)
+    return False
+
+
 class _ReplayDiffers(Exception):
     """The replay of an intact record has another result."""
 
@@ -276,4 +294,5 @@ _APPLY: Final[dict[Kind, Callable[[Session, Record], bool]]] = {
     Kind.JOIN: _replay_join,
     Kind.DROP: _replay_drop,
     Kind.KERNELS: _replay_kernels,
+    Kind.GROUP: _replay_group,
 }

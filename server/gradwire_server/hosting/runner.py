@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Literal, Self
@@ -24,12 +25,13 @@ from ..durable import snapshots
 from ..durable.disk import Disk
 from ..durable.journal import PREFIX, SUFFIX, Journal, disk_refuses, journal_path
 from ..durable.manifest import Manifest, Mark, Owner
-from ..durable.records import MAX_RECORD_BYTES, Kind, Notes, damaged
+from ..durable.records import MAX_RECORD_BYTES, GroupNote, Kind, Notes, damaged
 from ..durable.recovery import recover
 from ..durable.shared.home import Home
 from ..durable.store import DiskUse, Lock, read_spec, remove_session, write_spec
 from ..settings.session_spec import JournalPolicy, SessionSpec
 from .journaled_frames import Buffers, encoded, has_freed, plain, refusal
+from .session_groups import SessionGroups
 
 How = Literal["new", "recover", "adopt"]
 """How a session starts: empty, recovered from its folder, or imported from a file."""
@@ -182,6 +184,7 @@ class Runner:
         self._not_before = (0, 0.0)
         self._postponed = ""
         self._restore_error: InternalError | None = None
+        self.groups = SessionGroups()
         toolchain.wanted()  # a wait for kernels happens here, in the session's thread
 
     def _begin(self, folder: Path, image: Image | None) -> None:
@@ -287,7 +290,11 @@ class Runner:
                 if any(leaves_traces(problem.op) for problem in failures.values()) or has_freed(reply, session.ran):
                     self._uncertain = True
                 notes = Notes(human=human, failures=failures)
+            if session.engine.groups:
+                notes = self.groups.noted(session, notes)
             journal.append(Kind.FRAME, notes, message)
+            for name in self.groups.ended(session):
+                journal.append(Kind.GROUP, Notes(closed=name), [])
         return reply, out
 
     def add_chunk(self, client: int, chunk: Chunk, data: memoryview) -> None:
@@ -324,6 +331,25 @@ class Runner:
         joined = self.session.join(client, instance, epoch)
         self._journal.append(Kind.JOIN, Notes(client=client, instance=instance, epoch=epoch), [])
         return joined
+
+    def open_group(self, opened: GroupNote, secret: str, addresses: Sequence[tuple[str, int]], resumes: bool) -> None:
+        """Open a group of sessions, or connect one again that the session has (``resumes``).
+
+        Raises:
+            Unavailable: while the disk is not writable.
+        """
+        self._ensure_writable()
+        if not resumes:
+            self.groups.open(self.session, opened, self.journaled)
+            if self._journal is not None:
+                self._journal.append(Kind.GROUP, Notes(opened=opened), [])
+        self.groups.connect(self.session, opened.name, secret, addresses)
+
+    def close_group(self, name: str) -> None:
+        """Close a group; the other ranks' next collective fails."""
+        self._ensure_writable()
+        if self.groups.close(self.session, name) and self._journal is not None:
+            self._journal.append(Kind.GROUP, Notes(closed=name), [])
 
     def _ensure_writable(self) -> None:
         """Write what a full disk has delayed before anything else.
@@ -369,6 +395,7 @@ class Runner:
             self._manifest.close()
         self.session.close()
         self._recover(self.folder)
+        self.groups.close_all("its session failed unexpectedly and was restored", self.session)
         self._restore_error = None
 
     # The journal
@@ -400,6 +427,8 @@ class Runner:
         written = self._journal.commit()
         self.committed_bytes += written
         self._disk_use.count(written)
+        if self.session.engine.groups:
+            self.groups.committed(self.session)
         if self._uncertain:
             self.compact()
         if self._home is not None:
@@ -588,6 +617,7 @@ class Runner:
             Unavailable: when the last commit fails.
             OSError: when files cannot be removed.
         """
+        self.groups.close_all("its session was unloaded" if keep else "its session has ended")
         try:
             if self._journal is not None:
                 try:

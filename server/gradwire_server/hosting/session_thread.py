@@ -24,7 +24,7 @@ from ..durable.shared.home import Home
 from ..durable.shared.ownership import OwnershipLost
 from ..settings.session_spec import JournalPolicy, SessionSpec
 from ..settings.tuning import give_back_memory
-from .compute_semaphore import ComputeSemaphore
+from .compute_semaphore import ComputeSemaphore, ComputeTurn
 from .jobs import FrameDone, FrameJob, Job, settle
 from .opening import open_runner
 from .runner import How, Runner
@@ -92,6 +92,7 @@ class SessionThread:
         self._outcomes: deque[Outcome] = deque()
         """Outcomes that the event loop has not delivered yet."""
         self._delivery_scheduled = False
+        self._turn = ComputeTurn(0.0)
 
     # The event loop's side
 
@@ -172,6 +173,7 @@ class SessionThread:
             return
         if how == "recover":
             self._note("recovery_seconds", time.perf_counter() - began)
+        runner.groups.pause, runner.groups.resume = self._pause, self._resume
         self.runner = runner
         self._post(settle, opened, None, None)
         running = True
@@ -214,7 +216,7 @@ class SessionThread:
         """Run this job and the queued ones behind it, then commit. Returns the outcomes and whether to continue."""
         group: list[Outcome] = []
         running = True
-        turn = self._semaphore.enter(self.name)
+        self._turn = self._semaphore.enter(self.name)
         try:
             until = time.perf_counter() + self._group_s
             while True:
@@ -223,6 +225,8 @@ class SessionThread:
                     return [outcome], True
                 group.append(outcome)
                 del outcome
+                if runner.session.engine.groups:
+                    break  # the next frame may wait for ranks that wait for this reply
                 full = len(group) >= GROUP_JOBS or runner.waiting_bytes >= GROUP_BYTES
                 if full or time.perf_counter() >= until:
                     break
@@ -236,7 +240,7 @@ class SessionThread:
                 job = following
         finally:
             # Before the commit, which waits for the disk and does not compute.
-            self._semaphore.leave(turn)
+            self._semaphore.leave(self._turn)
         began, before = time.perf_counter(), runner.committed_bytes
         self.busy = True
         try:
@@ -258,6 +262,14 @@ class SessionThread:
                 if each.result.reply.timing is not None:
                     each.result.reply.timing.committed = now
         return group, running
+
+    def _pause(self) -> bool:
+        """A collective is about to wait for other ranks: this session does not compute."""
+        self._semaphore.leave(self._turn)
+        return True
+
+    def _resume(self) -> None:
+        self._turn = self._semaphore.enter(self.name)
 
     def _do(self, runner: Runner, job: Job | FrameJob) -> Outcome:
         if self._ending:

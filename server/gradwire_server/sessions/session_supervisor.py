@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -125,6 +125,8 @@ class SessionSupervisor:
         self._parking: asyncio.Task[None] | None = None
         self._waiting: list[asyncio.Future[None]] = []
         self._answered = asyncio.Event()
+        self._grouped = False
+        """It has opened a group: its frames may wait for those of other sessions."""
         self._draining = False
         self._end: GradwireError | None = None
         self._idle = asyncio.Event()
@@ -298,6 +300,34 @@ class SessionSupervisor:
     async def export(self) -> bytes | memoryview:
         return await self._query(lambda host: host.export())
 
+    # Groups
+
+    async def prepare_group(self, name: str) -> dict[str, Any]:
+        return await self._query(lambda host: host.prepare_group(name))
+
+    async def open_group(self, opening: dict[str, Any]) -> None:
+        self._grouped = True
+        await self._query(lambda host: host.open_group(opening))
+
+    async def attach_group(self, name: str, secret: str, addresses: Sequence[tuple[str, int]]) -> bool:
+        return await self._query(lambda host: host.attach_group(name, secret, addresses))
+
+    async def group_moved(self, name: str, rank: int, address: tuple[str, int]) -> None:
+        if (host := self._host) is not None:  # else it learns of it when it is recovered
+            with contextlib.suppress(Death, SessionGone):
+                await host.group_moved(name, rank, address)
+
+    async def group_lost(self, name: str, rank: int, reason: str) -> None:
+        if (host := self._host) is not None:
+            with contextlib.suppress(Death, SessionGone):
+                await host.group_lost(name, rank, reason)
+
+    async def close_group(self, name: str) -> None:
+        await self._query(lambda host: host.close_group(name))
+
+    async def groups(self) -> list[dict[str, Any]]:
+        return await self._query(lambda host: host.groups())
+
     # Recovery
 
     async def _wait_until_awake(self) -> None:
@@ -328,7 +358,8 @@ class SessionSupervisor:
     async def _begin_and_catch_up(self) -> None:
         deaths = 0
         while True:
-            suspicious = deaths or any(entry.deaths for entry in self._entries.values())
+            # Ranks wait for each other, so they must not run alone.
+            suspicious = not self._grouped and (deaths or any(entry.deaths for entry in self._entries.values()))
             async with self._alone() if suspicious else contextlib.nullcontext():
                 self._catching_up = True
                 if self._host is None:

@@ -29,6 +29,7 @@ from ..durable.shared.ownership import OwnershipLost, ownership_lost
 from ..durable.shared.shared_store import SWEEP_EVERY_S, SharedStore
 from ..durable.shared.tombstones import Tombstone
 from ..durable.store import DamagedSession, Store, last_use
+from ..groups.rendezvous import LocalRendezvous, Rendezvous
 from ..hosting.hosts import Host
 from ..hosting.inline_host import InlineHost
 from ..hosting.runner import How
@@ -94,6 +95,7 @@ class SessionRegistry:
         self.pool: WorkerPool | None = None
         if settings.session_host == "process":
             self.pool = WorkerPool(settings, metrics)
+        self.rendezvous: Rendezvous = LocalRendezvous()
         self._alone = asyncio.Lock()
         self.on_lapse: Callable[[str], None] = lambda why: None
         """Called when this server lost all sessions of the shared storage, for good."""
@@ -150,8 +152,12 @@ class SessionRegistry:
         home = self.store.home(spec.id) if folder is not None and isinstance(self.store, SharedStore) else None
         make, alone = self._host_factory(spec, home), self._crash_lock(spec)
         session = Session(spec, SessionSupervisor(spec, folder, make, alone, admit, on_unavailable), folder, home)
-        session.host.recovered = lambda: self.audit.note("session_recovered", session=spec.id, tenant=spec.tenant)
+        session.host.recovered = lambda: self._recovered(spec)
         return session
+
+    def _recovered(self, spec: SessionSpec) -> None:
+        self.audit.note("session_recovered", session=spec.id, tenant=spec.tenant)
+        self._spawn(self.rendezvous.recovered(spec.id))
 
     def _host_factory(self, spec: SessionSpec, home: Home | None) -> Callable[[Callable[[Any, Death], None]], Host]:
         pool = self.pool
@@ -469,6 +475,7 @@ class SessionRegistry:
         if len(self._gone) > MAX_GONE:
             self._gone.popitem(last=False)
         self.metrics.session_ends.labels(ENDS[end]).inc()
+        self._spawn(self.rendezvous.left(session.id, f"its session {end}"))
         log.info("session ended", session=session.id, reason=end)
         for stream in list(session.streams.values()):
             stream.end_with_session(f"session {session.id} {end}")

@@ -94,6 +94,11 @@ def embedded_server() -> EmbeddedServer:
     return _running
 
 
+def own(url: str) -> bool:
+    """Whether the server at this URL was started by this process, for itself alone."""
+    return _running is not None and _running.ours and _running.url == url
+
+
 def _lend() -> None:
     if _running is not None:
         _running.lend()
