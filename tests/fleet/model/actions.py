@@ -312,21 +312,20 @@ def _answered(state: State, number: int, owner: Owner, bounds: Bounds, bugs: Bug
                 yield f"{name}: records are written{_checked(owner)}", _put(state, number, after)
         case "snapshot":
             yield f"{name} writes the manifest", _put(state, number, owner._replace(place=MANIFEST, op=SENT))
-        case "manifest":
-            after = _put(state, number, free._replace(place=SERVE, base=len(owner.memory)))
-            yield f"{name} keeps what its snapshot replaces for now", after
-            if (_valid(owner) or "unchecked_removal" in bugs) and len(state.late) < bounds.late:
-                removal = Operation("remove replaced", owner.epoch, number=len(owner.memory))
-                yield f"{name}{_checked(owner)}; sends '{_text(removal)}'", _late(after, removal)
         case "release":
             yield f"{name} has released epoch {owner.epoch}", _put(state, number, _idle(state, number, owner))
         case "delete":
             if "tombstone_beside_claims" not in bugs or _valid(owner):
-                after = _put(state, number, DEAD_OWNER)
-                after = after._replace(told_deleted=True)
-                yield f"{name} tells the client that the session is deleted", after
+                told = _put(state, number, DEAD_OWNER)._replace(told_deleted=True)
+                yield f"{name} tells the client that the session is deleted", told
                 if "tombstone_beside_claims" in bugs and len(state.late) < bounds.late:
-                    yield f"{name} tells so and removes the files", _late(after, Operation("remove all", owner.epoch))
+                    yield f"{name} tells so and removes the files", _late(told, Operation("remove all", owner.epoch))
+        case "manifest":
+            kept = _put(state, number, free._replace(place=SERVE, base=len(owner.memory)))
+            yield f"{name} keeps what its snapshot replaces for now", kept
+            if (_valid(owner) or "unchecked_removal" in bugs) and len(state.late) < bounds.late:
+                removal = Operation("remove replaced", owner.epoch, number=len(owner.memory))
+                yield f"{name}{_checked(owner)}; sends '{_text(removal)}'", _late(kept, removal)
 
 
 def _idle(state: State, number: int, owner: Owner) -> Owner:

@@ -134,4 +134,5 @@ def lines(found: Explored) -> Iterator[str]:
     for number, label in enumerate(found.trace, 1):
         yield f"  {number:2}. {label}"
     if found.last is not None:
-        yield f"  claims {list(found.last.claims)}, published {list(found.last.published)}, acknowledged {found.last.acked}"
+        claims, published = list(found.last.claims), list(found.last.published)
+        yield f"  claims {claims}, published {published}, acknowledged {found.last.acked}"

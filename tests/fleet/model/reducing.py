@@ -14,7 +14,8 @@ def reduced(state: State, checked: bool) -> State:
       but by an owner that has begun to (``LOAD``).
     * A contender asks for the end or the release of the newest claim only.
     * An owner whose lease has lapsed passes no check. When a newer epoch is published, nobody reads what it writes; so,
-      unless a checked reply is on its way, it is as if it had ended. (Only if everything is ``checked``: no planted bug.)
+      unless a checked reply is on its way, it is as if it had ended.
+      (Only if everything is ``checked``: no planted bug.)
     """
     newest = state.published[-1] if state.published else 0
     files, owners = state.files, state.owners
