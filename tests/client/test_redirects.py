@@ -7,9 +7,11 @@ import os
 import random
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from unittest.mock import patch
 from urllib.parse import urlsplit
@@ -451,3 +453,30 @@ def test_a_worker_without_encryption_behind_an_encrypted_gateway(authority: dict
             assert direct() == 0
             with patch.dict(os.environ, {"GRADWIRE_DIRECT": "plain"}):
                 assert direct() == 1
+
+
+class NotReady(BaseHTTPRequestHandler):
+    """A worker that is stopping, or a proxy before one that is gone."""
+
+    protocol_version = "HTTP/1.1"
+    asked = 0
+
+    def do_GET(self) -> None:
+        type(self).asked += 1
+        self.send_error(503)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_worker_that_stays_unready_is_avoided(fleet: SmallFleet, room: str) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), NotReady) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        NotReady.asked = 0
+        fleet.point(f"http://127.0.0.1:{server.server_port}")
+        with joined(fleet, room) as session:
+            assert count(3) == expected(3)
+            assert (session.stats()["direct"], session.stats()["fallbacks"]) == (0, 1)
+        server.shutdown()
+    assert NotReady.asked == FRUITLESS_AT_MOST
+    assert fleet.director.relayed == 1

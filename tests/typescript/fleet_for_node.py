@@ -1,8 +1,8 @@
-"""A gateway, a worker and a session for the tests of the TypeScript client: ``python -m tests.typescript.fleet_for_node``.
+"""A gateway, a worker and a session for the tests of the TypeScript client, as a program.
 
-It announces them as a line of JSON. A line on its input is a list of addresses to which redirects lead from now on, with
-null for the relay and "worker" for the worker; it answers how many clients asked for a redirect and were relayed since
-the line before.
+It announces them as a line of JSON. A line on its input is a list of addresses to which redirects lead from now on,
+with null for the relay and "worker" for the worker; it answers how many clients asked for a redirect and were relayed
+since the line before.
 """
 
 from __future__ import annotations
