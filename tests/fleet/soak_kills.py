@@ -113,6 +113,7 @@ def main() -> int:
                     with suppress(Exception):  # the gateway that was asked may just have been killed
                         if what := kill_something(fleet, chance):
                             kills[what] = kills.get(what, 0) + 1
+                            print(f"{sum(kills.values())} kills, the last of a {what}", file=sys.stderr, flush=True)
             outcomes = [_outcome(each) for each in programs]
     pauses = sorted(pause for each in outcomes for pause in each.get("pauses", ()))
     right = [each.get("weights") == digest for each, digest in zip(outcomes, expected, strict=True)]
