@@ -15,6 +15,7 @@ from gradwire_protocol.errors import Unavailable
 from .auth import AccessControl, AuthMiddleware, KeyStore
 from .auth.origins import Cors
 from .auth.scopes import Rules
+from .durable.shared.shared_store import SharedStore
 from .durable.store import Store
 from .errors import problems
 from .hosting.threads import SHARED as THREADS
@@ -34,7 +35,10 @@ from .settings.tuning import SWITCH_INTERVAL_S
 from .settings.version import VERSION
 
 
-def _store(settings: Settings) -> Store | None:
+def _store(settings: Settings) -> Store | SharedStore | None:
+    if settings.store:
+        scratch = None if settings.data_dir is None else settings.data_dir / "scratch"
+        return SharedStore.open(settings.store, settings.lease_s, scratch)
     if settings.data_dir is None:
         return None
     try:
@@ -54,7 +58,7 @@ def create_app(settings: Settings | None = None, keys: KeyStore | None = None) -
 
     Raises:
         ValueError: when no API key is configured, or the key file is damaged.
-        OSError: when the key file, the audit log or the data directory is unusable.
+        OSError: when the key file, the audit log, the data directory or the shared storage is unusable.
         Unavailable: when another server uses the data directory.
     """
     settings = settings if settings is not None else Settings()

@@ -45,12 +45,13 @@ def route_path(scope: Scope) -> str:
 class OwnedSessions(Protocol):
     """Looks up sessions by owner."""
 
-    def get(self, session_id: str, tenant: str, /) -> object:
+    async def find(self, session_id: str, tenant: str, /) -> object:
         """Find a session of a tenant.
 
         Raises:
             NotFound: when the tenant has no such session.
             SessionGone: when the tenant's session has ended.
+            Unavailable: when nobody can tell now.
         """
 
 
@@ -80,7 +81,7 @@ class AuthMiddleware:
             try:
                 self.access.rates.admit(who.key)
                 if rule is not None:
-                    self._authorise(who, *rule)
+                    await self._authorise(who, *rule)
             except GradwireError as error:
                 await refuse(error, scope, receive, send)
             else:
@@ -181,7 +182,7 @@ class AuthMiddleware:
 
     # Authorization
 
-    def _authorise(self, who: Caller, scope: str, session: str | None) -> None:
+    async def _authorise(self, who: Caller, scope: str, session: str | None) -> None:
         """Check that the tenant owns the session and the key has the route's scope.
 
         Raises:
@@ -190,7 +191,7 @@ class AuthMiddleware:
             Forbidden: when the key lacks the scope.
         """
         if session is not None:
-            self.sessions.get(session, who.key.tenant)
+            await self.sessions.find(session, who.key.tenant)
         if not scope or who.key.may(scope):
             return
         self.access.audit.note("scope_refused", outcome="forbidden", throttle=(who.key.id, scope))

@@ -205,7 +205,7 @@ def _reopen(
             journal.cut()
         if manifest.mark.base != last.header.base:  # an older copy, or a new manifest
             journal.announce(start.snapshot)
-    manifest.complete()
+    manifest.complete(at)
     size = start.snapshot.path.stat().st_size if start.snapshot is not None else 0
     return Recovered(session, journal, manifest, size, uncertain)
 

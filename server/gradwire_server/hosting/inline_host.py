@@ -13,6 +13,7 @@ import structlog
 from gradwire_protocol.errors import Unavailable
 from gradwire_protocol.frames import Chunk, Frame, Reply
 
+from ..durable.shared.home import Home
 from ..errors.error_mapping import to_problem
 from ..settings.session_spec import JournalPolicy, SessionSpec
 from .busy_poll import BusyPoll
@@ -44,6 +45,7 @@ class InlineHost:
 
     Args:
         spin_s: how long the event loop polls for the next frame.
+        home: the session's place in shared storage.
     """
 
     def __init__(
@@ -53,10 +55,11 @@ class InlineHost:
         policy: JournalPolicy | None = None,
         semaphore: ComputeSemaphore = SHARED,
         spin_s: float = 0.0,
+        home: Home | None = None,
     ) -> None:
         self.metrics = metrics
         self._semaphore = semaphore
-        self._thread = SessionThread(name, policy, semaphore)
+        self._thread = SessionThread(name, policy, semaphore, home)
         self._loop = asyncio.get_running_loop()
         self._draining = False
         self._closed = False

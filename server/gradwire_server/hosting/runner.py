@@ -4,35 +4,33 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
-import msgspec
 import structlog
 
 from gradwire_engine.autograd.failures import MOMENTARY, leaves_traces
-from gradwire_engine.autograd.registry import BACKWARDS
 from gradwire_engine.kernels.cpu import toolchain
-from gradwire_engine.runtime.backends import Backends, DevicePool
+from gradwire_engine.runtime.backends import Backends
 from gradwire_engine.runtime.deadline import Clock
 from gradwire_engine.session.session import Session
 from gradwire_engine.snapshot import Image, NotImageable, detached, restore_foreign, take
 from gradwire_protocol import envelope
-from gradwire_protocol.errors import Cancelled, GradwireError, InternalError, LimitExceeded, MalformedFrame, Unavailable
-from gradwire_protocol.frames import Chunk, Frame, Problem, Reply, Structure
+from gradwire_protocol.errors import GradwireError, InternalError, LimitExceeded, Unavailable
+from gradwire_protocol.frames import Chunk, Frame, Reply
 
 from ..durable import snapshots
-from ..durable.disk import Disk, Piece
+from ..durable.disk import Disk
 from ..durable.journal import PREFIX, SUFFIX, Journal, disk_refuses, journal_path
 from ..durable.manifest import Manifest, Mark, Owner
 from ..durable.records import MAX_RECORD_BYTES, Kind, Notes, damaged
 from ..durable.recovery import recover
+from ..durable.shared.home import Home
 from ..durable.store import DiskUse, Lock, read_spec, remove_session, write_spec
 from ..settings.session_spec import JournalPolicy, SessionSpec
+from .journaled_frames import Buffers, encoded, has_freed, plain, refusal
 
-Buffers = list[memoryview]
 How = Literal["new", "recover", "adopt"]
 """How a session starts: empty, recovered from its folder, or imported from a file."""
 
@@ -46,12 +44,15 @@ times that length, all frames but tiny ones are refused."""
 SMALL_BYTES: Final = 512
 """Smaller frames are always accepted, because one of them may make a snapshot possible again."""
 
+CHEAP_BYTES: Final = 64 << 20
+CHEAP_RECORDS: Final = 16
+"""Before a hand-over, a session of at most this size and with at least this many records takes a snapshot."""
+
 PAUSE_S: Final = 5.0
 """The pause between attempts to write a snapshot to a full disk."""
 
 _PLAIN: Final = Notes()
 _HUMAN: Final = Notes(human=True)
-_NO_STRUCTURE: Final = Frame().structure
 
 log = structlog.get_logger("gradwire.runner")
 
@@ -61,6 +62,8 @@ class Runner:
 
     Args:
         folder: the session's folder on disk; ``None`` for a session in memory only.
+        home: the session's place in shared storage, which the folder belongs to. Nothing may be published before
+            :meth:`publish_epoch`.
 
     Attributes:
         snapshots_taken: snapshots since the session was opened here.
@@ -78,8 +81,9 @@ class Runner:
         backends: Backends | None = None,
         policy: JournalPolicy | None = None,
         disk: Disk | None = None,
+        home: Home | None = None,
     ) -> None:
-        self._prepare(spec, folder, backends, policy, disk)
+        self._prepare(spec, folder, backends, policy, disk, home)
         self.session = Session(spec.engine_limits(), spec.device, spec.default_dtype, spec.seed, backends)
         if self.folder is not None:
             self._begin(self.folder, None)
@@ -93,6 +97,7 @@ class Runner:
         backends: Backends | None = None,
         policy: JournalPolicy | None = None,
         disk: Disk | None = None,
+        home: Home | None = None,
     ) -> Self:
         """A new session from an imported file.
 
@@ -100,7 +105,7 @@ class Runner:
             InvalidRequest, LimitExceeded: when the image is invalid or exceeds a limit.
         """
         self = cls.__new__(cls)
-        self._prepare(spec, folder, backends, policy, disk)
+        self._prepare(spec, folder, backends, policy, disk, home)
         self.session = restore_foreign(image, spec.engine_limits(), spec.device, backends)
         if self.folder is not None:
             self._begin(self.folder, take(self.session))
@@ -114,6 +119,7 @@ class Runner:
         policy: JournalPolicy | None = None,
         disk: Disk | None = None,
         plans: int | None = None,
+        home: Home | None = None,
     ) -> Self:
         """Recover a session from its folder, including the last written record.
 
@@ -128,7 +134,8 @@ class Runner:
         """
         kept = read_spec(folder)
         self = cls.__new__(cls)
-        self._prepare(kept.spec if plans is None else kept.spec.with_plans(plans), folder, backends, policy, disk)
+        spec = kept.spec if plans is None else kept.spec.with_plans(plans)
+        self._prepare(spec, folder, backends, policy, disk, home)
         try:
             self._lock = Lock(folder)
             for part in folder.glob("*.part"):
@@ -153,14 +160,18 @@ class Runner:
         backends: Backends | None,
         policy: JournalPolicy | None,
         disk: Disk | None,
+        home: Home | None,
     ) -> None:
         self.spec = spec
+        self._home = home
         self.folder = None if spec.durability == "none" else folder
         self.policy = policy or JournalPolicy()
         self.disk = disk or Disk()
         self.snapshots_taken = 0
         self.committed_bytes = 0
-        self._disk_use = DiskUse.of(folder.parent if folder is not None else Path(), self.policy.max_data_bytes)
+        # The limit is that of a data directory, not of shared storage.
+        measured, most = (Path(), 0) if folder is None or home else (folder.parent, self.policy.max_data_bytes)
+        self._disk_use = DiskUse.of(measured, most)
         self._backends = backends
         self._journal: Journal | None = None
         self._manifest: Manifest | None = None
@@ -188,7 +199,7 @@ class Runner:
             self._journal = Journal.begin(self.disk, folder, self.spec.id, 0, self.durable, self._manifest, snapshot)
             write_spec(self.disk, folder, self.spec, "empty" if image is None else "snapshot")
             self.disk.sync_folder(folder.parent)
-            self._manifest.complete()
+            self._manifest.complete(self._journal.last)
         except OSError as error:
             with suppress(OSError):
                 remove_session(self.disk, folder)
@@ -203,6 +214,21 @@ class Runner:
         found = recover(self.disk, folder, kept, self._backends)
         self.session, self._journal, self._manifest = found.session, found.journal, found.manifest
         self._snapshot_bytes, self._uncertain = found.snapshot_bytes, found.uncertain
+
+    def publish_epoch(self) -> None:
+        """Make the session's folder the session, if it is in shared storage: after everything in it is durable.
+
+        Raises:
+            OwnershipLost: when this process owns the session no longer.
+            Unavailable: when the storage fails.
+        """
+        if self._home is None or self._journal is None:
+            return
+        try:
+            self._journal.sync()
+            self._home.publish(self.spec, self._journal.last)
+        except OSError as error:
+            raise error if isinstance(error, Unavailable) else disk_refuses(error) from None
 
     @property
     def durable(self) -> bool:
@@ -241,13 +267,13 @@ class Runner:
         try:
             if self._restore_error is not None or journal.failing:
                 self._ensure_writable()
-            message = _encoded(frame, buffers, human)
+            message = encoded(frame, buffers, human)
             nbytes = sum(map(len, message))
             if nbytes >= LARGE_BYTES or journal.nbytes > self.policy.journal_bytes:
                 self._check_room(nbytes, bool(frame.payloads))
         except GradwireError as error:
             self.session.ran = None
-            return _refusal(frame.seq, error), []
+            return refusal(frame.seq, error), []
         self._choose_kernels()
         try:
             reply, out = self.session.apply(frame, buffers, human, clock=clock)
@@ -257,8 +283,8 @@ class Runner:
         if reply.refused is None:
             notes, session = _HUMAN if human else _PLAIN, self.session
             if session.failed:
-                failures = {p.index: _plain(p) for p in session.failed if p.code in MOMENTARY}
-                if any(leaves_traces(problem.op) for problem in failures.values()) or _has_freed(reply, session.ran):
+                failures = {p.index: plain(p) for p in session.failed if p.code in MOMENTARY}
+                if any(leaves_traces(problem.op) for problem in failures.values()) or has_freed(reply, session.ran):
                     self._uncertain = True
                 notes = Notes(human=human, failures=failures)
             journal.append(Kind.FRAME, notes, message)
@@ -349,8 +375,9 @@ class Runner:
 
     @property
     def dirty(self) -> bool:
-        """Whether applied changes are not committed yet."""
-        return self._journal is not None and self._journal.dirty
+        """Whether results may be published only after a commit: changes are not committed yet, or the session may have
+        another owner meanwhile."""
+        return self._journal is not None and (self._journal.dirty or self._home is not None)
 
     @property
     def waiting_bytes(self) -> int:
@@ -361,6 +388,7 @@ class Runner:
         """Commit the applied changes as the session's durability requires.
 
         Raises:
+            OwnershipLost: when this process owns the session no longer. Nothing may be published then.
             Unavailable: when the disk is full or broken. The changes stay applied, and the next commit writes them.
         """
         if self._journal is None:
@@ -372,6 +400,8 @@ class Runner:
         self._disk_use.count(written)
         if self._uncertain:
             self.compact()
+        if self._home is not None:
+            self._home.check()  # last: what was written while this server owned the session reaches its successor
 
     def compact(self, force: bool = False) -> bool:
         """Replace the journal by a snapshot, if that is due (or ``force``) and possible. Returns whether it was."""
@@ -410,8 +440,24 @@ class Runner:
         self._snapshot_bytes = written.path.stat().st_size
         self._uncertain, self._postponed, self._not_before = False, "", (0, 0.0)
         self.snapshots_taken += 1
+        if self._home is not None:
+            self._home.check()  # a successor then knows the snapshot, and needs none of the older files
         self._forget_before(folder, written)
         return True
+
+    def tidy(self) -> None:
+        """Do what is due between two groups of frames: a snapshot, or a merge of small objects.
+
+        Raises:
+            OwnershipLost: when this process owns the session no longer.
+        """
+        if self._home is not None and self._journal is not None:
+            self._home.tidy()
+
+    @property
+    def lost(self) -> bool:
+        """Whether another process may own the session meanwhile."""
+        return self._home is not None and self._home.lost
 
     def _remove_orphans(self) -> None:
         """Remove a snapshot without a following journal, because recovery would look for that journal.
@@ -513,6 +559,26 @@ class Runner:
 
     # Close
 
+    def discard(self) -> None:
+        """Release everything without writing; for a session that was opened here in vain."""
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+        if self._manifest is not None:
+            self._manifest.close()
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+        self.session.close()
+
+    def _shorten(self) -> None:
+        """Take a snapshot if that is cheap, so that the next owner starts sooner."""
+        journal = self._journal
+        if journal is None or journal.nbytes < self._snapshot_bytes // 4:
+            return
+        if sum(self.session.memory().values()) <= CHEAP_BYTES and journal.last - journal.base >= CHEAP_RECORDS:
+            self.compact(force=True)
+
     def close(self, keep: bool = False) -> None:
         """Release everything; ``keep`` leaves the session on disk.
 
@@ -523,76 +589,26 @@ class Runner:
         try:
             if self._journal is not None:
                 try:
-                    if keep:
+                    if keep and not self.lost:
                         self.commit()
+                        if self._home is not None:
+                            self._shorten()
                         self._journal.sync()
                 finally:
                     self._journal.close()
                     self._journal = None
                     if self._manifest is not None:
                         self._manifest.close()
-                if not keep and self.folder is not None:
+                if not keep and self.folder is not None and self._home is None:
                     remove_session(self.disk, self.folder)
+                elif self._home is not None and keep:
+                    self._home.release()
+                elif self._home is not None and not self.lost:
+                    self._home.remove(self.spec)
         finally:
+            if self._home is not None:
+                self._home.leave()
             self.session.close()
             if self._lock is not None:
                 self._lock.release()
                 self._lock = None
-
-
-def open_runner(
-    spec: SessionSpec,
-    folder: Path | None,
-    how: How = "new",
-    image: bytes | memoryview = b"",
-    policy: JournalPolicy | None = None,
-) -> Runner:
-    """Open a runner for a thread of its own; ``image`` is the file to import."""
-    limits = spec.engine_limits()
-    # The session's limit plus the temporary memory of one op.
-    backends = Backends(pool=DevicePool(limits.max_session_bytes + limits.max_tensor_bytes))
-    if how == "new":
-        return Runner(spec, folder, backends, policy)
-    if how == "adopt":
-        return Runner.adopt(spec, folder, snapshots.decode(image), backends, policy)
-    assert folder is not None
-    return Runner.recover(folder, backends, policy, plans=spec.limits.get("plans"))
-
-
-def _encoded(frame: Frame, buffers: Buffers, human: bool) -> Sequence[Piece]:
-    """The frame as a journal record: its wire format, with a JSON structure converted to MessagePack.
-
-    Raises:
-        MalformedFrame: for numbers that MessagePack cannot represent.
-    """
-    if not frame.structure and frame.structure is not _NO_STRUCTURE:
-        # msgspec omits the field only for the default object; other empty bytes would be invalid MessagePack.
-        frame = msgspec.structs.replace(frame, structure=_NO_STRUCTURE)
-    if human:
-        structure = msgspec.Raw(msgspec.msgpack.encode(bytes(frame.structure)))
-        frame = msgspec.structs.replace(frame, structure=structure)
-    try:
-        return envelope.encode(frame, buffers)
-    except (OverflowError, RecursionError, TypeError, ValueError) as error:
-        raise MalformedFrame(f"the journal cannot represent the frame: {error}") from None
-
-
-def _plain(problem: Problem) -> Problem:
-    """The problem, without details that MessagePack cannot represent."""
-    try:
-        msgspec.msgpack.encode(problem)
-    except (TypeError, OverflowError, RecursionError, ValueError):
-        return msgspec.structs.replace(problem, extra={})
-    return problem
-
-
-def _refusal(seq: int, error: GradwireError) -> Reply:
-    problem = Problem(error.code, error.message, seq=seq, retryable=error.retryable, extra=error.details)
-    return Reply(seq=seq, refused=problem)
-
-
-def _has_freed(reply: Reply, structure: Structure | None) -> bool:
-    """Whether a cancelled frame may have freed a graph, the one change that is not undone."""
-    if structure is None or not any(problem.code == Cancelled.code for problem in reply.errors):
-        return False
-    return any(record[0] == "grad" or record[0] in BACKWARDS for record in structure.ops if type(record[0]) is str)

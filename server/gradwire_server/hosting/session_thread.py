@@ -19,11 +19,15 @@ from gradwire_engine.kernels.cpu import toolchain
 from gradwire_engine.runtime.backends import available_devices, expect_any_float
 from gradwire_protocol.errors import GradwireError, InternalError, SessionGone, Unavailable
 
+from ..durable.shared.epochs import Place
+from ..durable.shared.home import Home
+from ..durable.shared.ownership import OwnershipLost
 from ..settings.session_spec import JournalPolicy, SessionSpec
 from ..settings.tuning import give_back_memory
 from .compute_semaphore import ComputeSemaphore
 from .jobs import FrameDone, FrameJob, Job, settle
-from .runner import How, Runner, open_runner
+from .opening import open_runner
+from .runner import How, Runner
 from .threads import SHARED as THREADS
 
 GROUP_S: Final[Mapping[str, float]] = {"none": 0.0, "applied": 0.0005, "durable": 0.005}
@@ -62,8 +66,11 @@ class SessionThread:
         finished: the thread has ended.
     """
 
-    def __init__(self, name: str, policy: JournalPolicy | None, semaphore: ComputeSemaphore) -> None:
+    def __init__(
+        self, name: str, policy: JournalPolicy | None, semaphore: ComputeSemaphore, home: Home | None = None
+    ) -> None:
         self.name = name
+        self._home = home
         self.runner: Runner | None = None
         self.shared = False
         self.busy = False
@@ -97,18 +104,22 @@ class SessionThread:
         opened: asyncio.Future[None] = self._loop.create_future()
         self._group_s = GROUP_S[spec.durability]
 
-        def begin() -> Runner:
-            return open_runner(spec, folder, how, image, self._policy)
+        def prepare() -> Callable[[], Runner]:
+            """Wait for the session's files; they are opened in a turn to compute."""
+            home = None if spec.durability == "none" else self._home
+            place = Place(folder, None) if home is None else home.open(new=how != "recover")
+            return lambda: open_runner(spec, place.folder, how, image, self._policy, place.disk, home)
 
         def run_session() -> None:
             with THREADS.fixed(spec.durability != "none" and folder is not None):
-                self._work(begin, opened, how)
+                self._work(prepare, opened, how)
 
         # A daemon, so that the process can exit while an op runs for hours.
         threading.Thread(target=run_session, name=self.name, daemon=True).start()
         try:
             await opened
         except BaseException:
+            self._keep = how == "recover"
             self._jobs.put(None)  # no one will close it
             raise
 
@@ -148,13 +159,12 @@ class SessionThread:
 
     # The thread
 
-    def _work(self, begin: Callable[[], Runner], opened: asyncio.Future[None], how: How) -> None:
+    def _work(self, prepare: Callable[[], Callable[[], Runner]], opened: asyncio.Future[None], how: How) -> None:
         self._context.run(bind_contextvars, session=self.name)  # for the engine's log lines
         self._context.run(expect_any_float)
         began = time.perf_counter()
         try:
-            with self._semaphore.turn():
-                runner = self._context.run(begin)
+            runner = self._open(prepare)
             journaled = runner.journaled
             self.shared = not journaled and len(available_devices()) == 1
         except BaseException as error:
@@ -183,6 +193,22 @@ class SessionThread:
         del runner
         give_back_memory()
         self._post(self.finished.set)
+
+    def _open(self, prepare: Callable[[], Callable[[], Runner]]) -> Runner:
+        begin = self._context.run(prepare)
+        try:
+            with self._semaphore.turn():
+                runner = self._context.run(begin)
+            try:
+                self._context.run(runner.publish_epoch)
+            except BaseException:
+                runner.discard()
+                raise
+        except BaseException:
+            if self._home is not None:
+                self._home.abandon()
+            raise
+        return runner
 
     def _group(self, runner: Runner, job: Job | FrameJob) -> tuple[list[Outcome], bool]:
         """Run this job and the queued ones behind it, then commit. Returns the outcomes and whether to continue."""
@@ -215,11 +241,14 @@ class SessionThread:
         self.busy = True
         try:
             runner.commit()
-            self._note("commit_seconds", time.perf_counter() - began)
-            self._note("journal_bytes_total", runner.committed_bytes - before)
+            if runner.committed_bytes != before:
+                self._note("commit_seconds", time.perf_counter() - began)
+                self._note("journal_bytes_total", runner.committed_bytes - before)
         except Exception as error:
             failure = self.to_gradwire_error(error)
-            group = [o._replace(failure=failure) if o.mutates and o.failure is None else o for o in group]
+            # Without the ownership, even the answer to a query may be old.
+            every = isinstance(error, OwnershipLost)
+            group = [o._replace(failure=failure) if (every or o.mutates) and o.failure is None else o for o in group]
         finally:
             self.busy = False
         now = time.perf_counter_ns()
@@ -251,6 +280,10 @@ class SessionThread:
         try:
             if runner.compact():
                 self._note("snapshot_seconds", time.perf_counter() - began)
+            runner.tidy()
+        except OwnershipLost as error:
+            # The next group's commit tells the clients.
+            log.warning("a journal is not compacted", session=self.name, reason=str(error))
         except Exception as error:
             # The journal is still complete; the next commit reports a disk that fails.
             log.error("compacting a journal failed", session=self.name, exc_info=error)

@@ -14,7 +14,8 @@ from gradwire_protocol.frames import MAX_ID, MAX_NAME_CHARS
 from ..auth import AccessControl
 from ..observability.metrics import Metrics
 from ..observability.tracing import Tracing
-from ..sessions.sessions import Session, SessionRegistry
+from ..sessions.session import Session
+from ..sessions.sessions import SessionRegistry
 from ..settings.settings import Settings
 from .backlog import Backlogs
 from .decoding import Decoding

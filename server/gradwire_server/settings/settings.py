@@ -91,7 +91,20 @@ class Settings(BaseSettings):
     durability: Durability | None = Field(
         default=None,
         description="Default durability of sessions: none, applied (survives a crash of the server) or durable "
-        "(survives a power failure). If unset: applied with a data directory, else none.",
+        "(survives a power failure). If unset: applied with a data directory, durable with shared storage, else none.",
+    )
+    store: str = Field(
+        default="",
+        description="Shared storage of sessions, so that another server can go on with them: a directory that all "
+        "servers mount, or s3://bucket/prefix, with the endpoint and the credentials in AWS_* variables. Sessions do "
+        "not use the data directory then. Needs the extra gradwire[cluster] for s3.",
+    )
+    lease_s: float = Field(
+        default=6.0,
+        ge=1,
+        le=600,
+        description="Seconds for which a server that does not reach the shared storage still owns its sessions. Other "
+        "servers wait a little longer before they take the sessions of a server over that does not answer.",
     )
     journal_bytes: PositiveInt = Field(
         default=64 * MB,
@@ -370,9 +383,23 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _somewhere_to_keep(self) -> Settings:
-        if self.durability not in (None, "none") and self.data_dir is None:
-            raise ValueError(f"GRADWIRE_DURABILITY={self.durability} requires GRADWIRE_DATA_DIR")
+        if self.durability not in (None, "none") and self.data_dir is None and not self.store:
+            raise ValueError(f"GRADWIRE_DURABILITY={self.durability} requires GRADWIRE_DATA_DIR or GRADWIRE_STORE")
         return self
+
+    @model_validator(mode="after")
+    def _owned_by_the_server(self) -> Settings:
+        # The lease is that of the server's process, which checks it after each commit.
+        if self.store and self.session_host == "process":
+            raise ValueError("GRADWIRE_STORE requires GRADWIRE_SESSION_HOST=inline")
+        return self
+
+    @field_validator("store")
+    @classmethod
+    def _known_storage(cls, value: str) -> str:
+        if "://" in value and (urlsplit(value).scheme != "s3" or not urlsplit(value).netloc):
+            raise ValueError(f"{value!r} must be a directory or s3://bucket/prefix")
+        return value
 
     @model_validator(mode="after")
     def _both_or_neither(self) -> Settings:
@@ -384,6 +411,8 @@ class Settings(BaseSettings):
         """The durability of sessions that request none."""
         if self.durability is not None:
             return self.durability
+        if self.store:
+            return "durable"
         return "none" if self.data_dir is None else "applied"
 
     def journal_policy(self) -> JournalPolicy:

@@ -8,7 +8,7 @@ from typing import Final
 from gradwire_protocol.errors import MalformedFrame, TooManyRequests, VersionMismatch
 from gradwire_protocol.frames import PROTOCOL_VERSION, Hello, Message, Welcome
 
-from ..sessions.sessions import Session
+from ..sessions.session import Session
 from ..settings.settings import Settings, variable
 from ..settings.version import VERSION
 from .sender import CHUNK_BYTES

@@ -48,7 +48,7 @@ from ..http.connection_limits import DIRECT, LimitedStream
 from ..http.decoding import LARGE_BYTES, Decoding, decode, decoded_limit, defaults_of, is_large, with_names
 from ..observability.metrics import Metrics
 from ..observability.tracing import Tracing
-from ..sessions.sessions import Session
+from ..sessions.session import Session
 from ..settings.settings import Settings
 from . import closing, handshake
 from .closing import End
