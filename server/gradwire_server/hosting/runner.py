@@ -393,6 +393,8 @@ class Runner:
         """
         if self._journal is None:
             return
+        if self._home is not None:
+            self._home.check()
         if self._orphans:
             self._remove_orphans()
         written = self._journal.commit()
@@ -437,11 +439,11 @@ class Runner:
         self._journal = following
         if following is not journal:
             journal.close()
+        if self._home is not None:
+            self._home.check()  # a successor then knows the snapshot, and needs none of the older files
         self._snapshot_bytes = written.path.stat().st_size
         self._uncertain, self._postponed, self._not_before = False, "", (0, 0.0)
         self.snapshots_taken += 1
-        if self._home is not None:
-            self._home.check()  # a successor then knows the snapshot, and needs none of the older files
         self._forget_before(folder, written)
         return True
 
@@ -576,7 +578,7 @@ class Runner:
         journal = self._journal
         if journal is None or journal.nbytes < self._snapshot_bytes // 4:
             return
-        if sum(self.session.memory().values()) <= CHEAP_BYTES and journal.last - journal.base >= CHEAP_RECORDS:
+        if self.session.engine.account.live <= CHEAP_BYTES and journal.last - journal.base >= CHEAP_RECORDS:
             self.compact(force=True)
 
     def close(self, keep: bool = False) -> None:

@@ -78,9 +78,7 @@ class Server:
     def create(self, durability: Any = "durable", journal_bytes: int = 1 << 30) -> Runner:
         """A new session, published."""
         place = self.home().open(new=True)
-        runner = Runner(
-            spec(durability), place.folder, policy=policy(journal_bytes), disk=place.disk, home=self.home()
-        )
+        runner = Runner(spec(durability), place.folder, policy=policy(journal_bytes), disk=place.disk, home=self.home())
         runner.publish_epoch()
         return runner
 
