@@ -37,7 +37,7 @@ class LiveServer:
         url: such as ``http://127.0.0.1:40123``.
         api_key: a key that opens it; ``other_key`` is another tenant's, ``admin_key`` has all scopes.
         process: for a server that is a process of its own.
-        app: for a server in a thread.
+        app: for a server in a thread; ``loop`` is its event loop.
         pid: of a server that is a process, whoever started it.
     """
 
@@ -48,6 +48,7 @@ class LiveServer:
     app: Any = None
     admin_key: str = "gw_test_key_of_an_administrator"
     pid: int = 0
+    loop: Any = None
 
     @property
     def alive(self) -> bool:
@@ -109,7 +110,7 @@ def live_server(**settings: Any) -> Iterator[LiveServer]:
     try:
         if not ready.wait(START_PATIENCE_S):
             raise RuntimeError("the server did not start")
-        yield LiveServer(urls[0], API_KEY, OTHER_KEY, app=app)
+        yield LiveServer(urls[0], API_KEY, OTHER_KEY, app=app, loop=runner.get_loop())
     finally:
         server.stop()
         server.stop()  # the second time means at once

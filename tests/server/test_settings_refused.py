@@ -31,7 +31,7 @@ OTHERS = {
     "root_path": "plain segments",
     "trace_endpoint": "a URL",
 }
-ANYTHING = {"host", "api_keys", "admin_keys", "default_device", "data_dir", "cache_dir", "audit_log"}
+ANYTHING = {"host", "api_keys", "admin_keys", "default_device", "data_dir", "store", "cache_dir", "audit_log"}
 """Looked at later, or free text."""
 
 
