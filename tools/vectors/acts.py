@@ -559,7 +559,7 @@ for _collective, _arguments in {
     "gather_to": [Ref, "world", 0, 0, 2],
     "scatter_from_": [Ref, "world", 1],
     "reduce_scatter": [Ref, "world", 2],
-    "all_to_all": [Ref, "world", [1, 1], [1, 1]],
+    "all_to_all": [Ref, "world", (1, 1), (1, 1)],
     "barrier": ["world"],
     "send": [Ref, "world", 1],
     "recv_": [Ref, "world", 1],
