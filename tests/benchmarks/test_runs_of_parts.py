@@ -17,6 +17,7 @@ NAMES = (
     "schedulers",
     "cold",
     "fresh",
+    "collectives",
 )
 
 
