@@ -52,7 +52,7 @@ def callables() -> Iterator[tuple[str, Any]]:
     for module in modules():
         for name, value in list(vars(module).items()):
             ours = str(getattr(value, "__module__", "")).startswith(("gradwire", "torch"))
-            if name.startswith("_") or not callable(value) or not ours or isinstance(value, StandIn):
+            if name.startswith("_") or not callable(value) or not ours or StandIn in (value, type(value)):
                 continue
             members = vars(value).items() if isinstance(value, type) else ()
             for member, found in (("", value), *members):
