@@ -1,7 +1,8 @@
 """Writes to places named by indices: how they are found, checked and added up in each array library.
 
 All go through flat places in row-major memory: NumPy adds at those several times faster than at rows, and CuPy
-has atomics for them.
+has atomics for them. Atomics add in no order: floating-point sums on a GPU are sorted instead, so that a replay has the
+same bits.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from gradwire_protocol.errors import GradwireError, KernelError
 
 from ..runtime.arrays import Array, Namespace, Native
+from ..runtime.cuda.launching import element_of, kernel, strided
 from .axes import waits
 
 # Checking indices
@@ -162,12 +164,29 @@ def _add_at_on_device(xp: Namespace, flat: Array, at: Array, terms: Array) -> No
         xp.add.at(wide, at, terms.astype(xp.int32))
         flat[...] = wide.astype(flat.dtype)
     elif kind == "c":
-        # There are no atomics for complex numbers: both parts are added, which lie beside each other.
-        parts, at = flat.view(f"f{size // 2}"), 2 * at
-        xp.add.at(parts, at, terms.real)
-        xp.add.at(parts, at + 1, terms.imag)
+        parts, at = flat.view(f"f{size // 2}"), 2 * wrapped(xp, at, flat.size)
+        _add_in_order(xp, parts, at, terms.real)
+        _add_in_order(xp, parts, at + 1, terms.imag)
+    elif kind == "f":
+        _add_in_order(xp, flat, wrapped(xp, at, flat.size), terms)
     else:
         xp.add.at(flat, at, terms)
+
+
+def _add_in_order(xp: Namespace, flat: Array, at: Array, terms: Array) -> None:
+    """Add floats at places, each sum in the order of its terms: what is named twice has the same bits each time."""
+    if not hasattr(xp, "RawModule"):  # a stand-in for CuPy without kernels
+        xp.add.at(flat, at, terms)
+        return
+    if at.size == 0:
+        return
+    order = xp.argsort(at, kind="stable")
+    places, terms = at[order].astype(xp.int64), xp.ascontiguousarray(terms)
+    sums, count = xp.empty(places.shape, terms.dtype), np.int64(places.size)
+    grid, block = strided(places.size)
+    element = element_of(terms.dtype)
+    kernel(xp, "sum_runs", "scatter", element)(grid, block, (places, order, terms, sums, count))
+    kernel(xp, "add_sums", "scatter", element)(grid, block, (places, sums, flat, count))
 
 
 def write_at(xp: Namespace, target: Array, places: Array, values: Array) -> None:

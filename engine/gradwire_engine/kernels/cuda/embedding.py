@@ -20,9 +20,11 @@ def embedding_backward(
     xp: Namespace, g: Array, indices: Array, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
 ) -> Any:
     cols, count = g.shape[-1], indices.size
-    usable = element_of(g.dtype) in TYPES and g.flags.c_contiguous and element_of(indices.dtype) == "int64"
-    if not usable or not indices.flags.c_contiguous or scale_grad_by_freq or not 0 < count <= MOST_ROWS or not cols:
+    usable = element_of(g.dtype) in TYPES and element_of(indices.dtype) == "int64"
+    if not usable or scale_grad_by_freq or not 0 < count <= MOST_ROWS or not cols:
         return NotImplemented
+    # Tokens are often a slice of a longer text. To decline them would lose the order for a copy's price.
+    g, indices = xp.ascontiguousarray(g), xp.ascontiguousarray(indices)
     made = xp.zeros((num_weights, cols), g.dtype)
     threads = min(256, -(-cols // 32) * 32)
     numbers = (np.int32(count), np.int64(cols), np.int64(num_weights), np.int64(padding_idx))

@@ -10,12 +10,14 @@ _HERE: Final = Path(__file__).parent
 
 STANDS_ON: Final[dict[str, tuple[str, ...]]] = {
     "rows": ("prelude",), "channels": ("prelude",), "losses": ("prelude",), "optimizer": ("prelude",),
-    "embedding": ("prelude",), "philox": ("prelude",),
+    "embedding": ("prelude",), "scatter": ("prelude",), "philox": ("prelude",),
     "dropout": ("prelude", "philox"), "attention": ("prelude", "philox"), "recurrent": ("prelude",), "prelude": (),
 }  # fmt: skip
 """The files that go before each one."""
 
-TYPED: Final = ("rows", "channels", "embedding", "losses", "optimizer", "dropout", "recurrent", "attention")
+TYPED: Final = (
+    "rows", "channels", "embedding", "scatter", "losses", "optimizer", "dropout", "recurrent", "attention",
+)  # fmt: skip
 """Sources that are compiled once per element type, ``T``."""
 
 TYPES: Final[dict[str, str]] = {
