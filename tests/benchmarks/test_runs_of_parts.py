@@ -18,6 +18,7 @@ NAMES = (
     "schedulers",
     "cold",
     "fresh",
+    "collectives",
 )
 
 

@@ -36,6 +36,12 @@ class Rank:
     http: httpx.Client
     session: str
     rank: int
+    client: int = 0
+    seq: int = 0
+
+    def numbered(self) -> None:
+        """Number the frames from now on, so that they are applied once whatever happens."""
+        self.client = self.http.post(f"{self.session}/clients").json()["client"]
 
     @property
     def id(self) -> str:
@@ -48,6 +54,9 @@ class Rank:
 
     def apply(self, ops: list[Any], reads: list[int] | None = None, **facts: Any) -> dict[str, Any]:
         """Apply a frame; its reply may have errors."""
+        if self.client:
+            self.seq += 1
+            facts |= {"client": self.client, "seq": self.seq}
         response = self.http.post(f"{self.session}/frames", json=frame(ops, reads, **facts))
         assert response.status_code == 200, response.text
         found: dict[str, Any] = response.json()

@@ -13,8 +13,8 @@ WHY: Final = {
     "internal": "a defect of the server", "out_of_memory": "needs a machine whose memory is full",
     "unavailable": "needs a server that stops or is overloaded",
         "connection_lost": "the client's own: no server answers",
-    "collective_failed": "needs several sessions of which one leaves",
     "worker_died": "needs a worker process that dies at each try", "journal_damaged": "needs a damaged file",
+    "collective_failed": "needs a group with another rank, which fails",
 }  # fmt: skip
 """Codes that no request provokes on a server in order, so that a client can only be tested by a document."""
 
