@@ -179,9 +179,11 @@ def serve(settings: Settings, announce: bool, ready_file: Path | None, exit_with
     # Threads that still run an op are daemons, but numeric libraries may join them at exit.
     sys.stdout.flush()
     sys.stderr.flush()
+    # A server that lost its sessions is to be started again.
+    status = EXIT_UNABLE if app.state.server.registry.lost else 0
     if server.force_exit or any(t.name.startswith("s_") for t in threading.enumerate()):
-        os._exit(0)
-    return 0
+        os._exit(status)
+    return status
 
 
 def open_gateway(settings: Settings, keys: KeyStore) -> FastAPI:

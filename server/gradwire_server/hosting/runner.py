@@ -22,7 +22,7 @@ from gradwire_protocol.frames import Chunk, Frame, Reply
 
 from ..durable import snapshots
 from ..durable.disk import Disk
-from ..durable.journal import PREFIX, SUFFIX, Journal, disk_refuses, journal_path
+from ..durable.journal import Journal, disk_refuses, journal_path, superseded
 from ..durable.manifest import Manifest, Mark, Owner
 from ..durable.records import MAX_RECORD_BYTES, Kind, Notes, damaged
 from ..durable.recovery import recover
@@ -444,17 +444,12 @@ class Runner:
         self._snapshot_bytes = written.path.stat().st_size
         self._uncertain, self._postponed, self._not_before = False, "", (0, 0.0)
         self.snapshots_taken += 1
-        self._forget_before(folder, written)
+        try:
+            for path in superseded(folder, written):
+                self.disk.remove(path)
+        except OSError as error:
+            log.warning("cannot remove an old journal", session=self.spec.id, error=str(error))
         return True
-
-    def tidy(self) -> None:
-        """Do what is due between two groups of frames: a snapshot, or a merge of small objects.
-
-        Raises:
-            OwnershipLost: when this process owns the session no longer.
-        """
-        if self._home is not None and self._journal is not None:
-            self._home.tidy()
 
     @property
     def lost(self) -> bool:
@@ -487,19 +482,6 @@ class Runner:
         if time.monotonic() < moment:
             return False
         return self._uncertain or journal.nbytes >= max(self._threshold_bytes(), nbytes)
-
-    def _forget_before(self, folder: Path, newest: snapshots.Snapshot) -> None:
-        """Remove files that the newest snapshot supersedes, including those left over by a crash."""
-        kept = {newest.path, journal_path(folder, newest.seq)}
-        try:
-            for path in sorted(folder.glob(f"{PREFIX}*{SUFFIX}")):
-                if path not in kept:
-                    self.disk.remove(path)
-            for old in snapshots.snapshots(folder):
-                if old.path not in kept:
-                    self.disk.remove(old.path)
-        except OSError as error:
-            log.warning("cannot remove an old journal", session=self.spec.id, error=str(error))
 
     # Queries
 

@@ -280,7 +280,8 @@ class SessionThread:
         try:
             if runner.compact():
                 self._note("snapshot_seconds", time.perf_counter() - began)
-            runner.tidy()
+            if self._home is not None and runner.journaled:
+                self._home.tidy()
         except OwnershipLost as error:
             # The next group's commit tells the clients.
             log.warning("a journal is not compacted", session=self.name, reason=str(error))

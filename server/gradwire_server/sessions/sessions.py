@@ -355,8 +355,15 @@ class SessionRegistry:
             if isinstance(self.store, SharedStore):
                 self.store.forget(session.id)
 
+    @property
+    def lost(self) -> bool:
+        """Whether this server has lost all sessions of the shared storage."""
+        return self._lost is not None
+
     def _lapse(self, why: str) -> None:
         """Drop all sessions of the shared storage without touching their files: they may be another server's now."""
+        if self._lost is not None:
+            return
         self._lost = error = ownership_lost(why)
         for session in [each for each in self._sessions.values() if each.home is not None]:
             self._drop(session)

@@ -9,9 +9,10 @@ from typing import Any
 
 from gradwire_server.durable.disk import Disk
 from gradwire_server.durable.shared.home import Home
+from gradwire_server.durable.shared.keys import check_key
 from gradwire_server.durable.shared.ownership import Observer, OwnerLease
 from gradwire_server.durable.shared.shared_store import SharedStore
-from gradwire_server.durable.shared.storage import Storage, check_key
+from gradwire_server.durable.shared.storage import Storage
 from gradwire_server.hosting.runner import Runner
 from gradwire_server.settings.session_spec import SessionSpec
 from tests.server.story import policy, spec

@@ -13,6 +13,7 @@ import pytest
 
 import gradwire as torch
 from gradwire_server.durable.shared.directory_storage import DirectoryStorage
+from gradwire_server.durable.shared.shared_store import SharedStore
 from gradwire_server.sessions.sessions import SessionRegistry
 from gradwire_server.settings.settings import Settings
 from tests.cutting_relay import CuttingRelay
@@ -202,3 +203,13 @@ def test_settings_of_shared_storage(tmp_path: Path) -> None:
         Settings(store=str(tmp_path), session_host="process", api_keys="k")
     with pytest.raises(ValueError, match="must be a directory or s3://"):
         Settings(store="gs://bucket/x", api_keys="k")
+
+
+def test_a_lapse_before_the_start_is_told(tmp_path: Path) -> None:
+    """Imports may take longer than a lease."""
+    store = SharedStore.open(str(tmp_path), 1.0)
+    store.lease._lapse("it took too long")
+    told: list[str] = []
+    store.on_lapse(told.append)
+    assert told == ["it took too long"]
+    store.close()

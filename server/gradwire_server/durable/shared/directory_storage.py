@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from ..disk import open_file
-from .storage import check_key
+from .keys import check_key
 
 TRIES: Final = 10
 """How often a folder is made again that a concurrent deletion has removed."""

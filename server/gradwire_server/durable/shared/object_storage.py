@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import urlsplit
 
-from .storage import check_key
+from .keys import check_key
 
 if TYPE_CHECKING:
     from obstore.store import S3Store

@@ -124,6 +124,11 @@ class OwnerLease:
             self._lapse(f"its lease of {self.lease_s:g} s was not renewed in time")
         return not self._over
 
+    @property
+    def lapsed(self) -> str | None:
+        """Why the lease has ended; ``None`` while it is valid."""
+        return None if self.valid else self._over
+
     def check(self) -> None:
         """Check that this process may act as the owner now.
 

@@ -97,8 +97,11 @@ class SharedStore:
         return self.storage.url
 
     def on_lapse(self, callback: Callable[[str], None]) -> None:
-        """Have this called, from any thread, when this server's lease has ended: no session is its own then."""
+        """Have this called, from any thread, when this server's lease has ended, or at once if it has already: no
+        session is its own then. It may be called twice."""
         self.lease.on_lapse = callback
+        if (why := self.lease.lapsed) is not None:
+            callback(why)
 
     # Sessions
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Protocol
 from urllib.parse import urlsplit
 
-_KEY: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
+from .directory_storage import DirectoryStorage
+from .object_storage import ObjectStorage
 
 
 class Storage(Protocol):
@@ -49,22 +49,7 @@ def open_storage(url: str) -> Storage:
     """
     scheme = urlsplit(url).scheme if "://" in url else ""
     if scheme == "s3":
-        from .object_storage import ObjectStorage
-
         return ObjectStorage.open(url)
     if scheme in ("", "file"):
-        from .directory_storage import DirectoryStorage
-
         return DirectoryStorage(Path(urlsplit(url).path if scheme else url))
     raise ValueError(f"{url!r} is neither a directory nor an s3:// URL")
-
-
-def check_key(key: str) -> str:
-    """The key, if it consists of plain segments.
-
-    Raises:
-        ValueError: when it does not, for example for ``a/../b``.
-    """
-    if not _KEY.fullmatch(key):
-        raise ValueError(f"{key!r:.100} is not a key of a shared storage")
-    return key
