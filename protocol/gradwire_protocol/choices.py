@@ -22,7 +22,7 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "kl_div.reduction": (*losses.REDUCTIONS, "batchmean"),
     "linalg_qr.mode": ("reduced", "complete", "r"),
     "pad.mode": padding.MODES,
-    "op": collectives.REDUCTIONS,
+    "reduce_op": collectives.REDUCTIONS,
     "padding": ("valid", "same"),
     "padding_mode": resampling.PADDING_MODES,
     "padding_side": ("left", "right"),

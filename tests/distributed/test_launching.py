@@ -92,7 +92,8 @@ WAITING = """
 import time
 try:
     print("ready", flush=True)
-    time.sleep(120)
+    for _ in range(1200):
+        time.sleep(0.1)
 except KeyboardInterrupt:
     print("interrupted")
 """

@@ -77,7 +77,7 @@ def _values(engine: EngineContext, tensor: Tensor) -> Array:
 def _write(engine: EngineContext, tensor: Tensor, values: Array) -> None:
     """Write values over a tensor, on whatever device it is."""
     host = values.reshape(tensor.shape)
-    tensor.array[...] = engine.backends[tensor.device].from_host(host) if tensor.device != "cpu" else host
+    tensor.array[...] = engine.backends[tensor.device].from_host(host)
     tensor.storage.version += 1
 
 
@@ -306,7 +306,7 @@ def reduce_scatter(engine: EngineContext, self: Tensor, group: str, world_size: 
         _scatter_reduced(found, values, segments, op)
         begin, end = segments[found.rank]
     done(engine)
-    return _result(engine, values[begin:end], (self.shape[0] // world_size, *self.shape[1:]), self)
+    return _result(engine, values[begin:end].copy(), (self.shape[0] // world_size, *self.shape[1:]), self)
 
 
 @control("all_to_all")

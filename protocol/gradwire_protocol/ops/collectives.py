@@ -67,33 +67,33 @@ def check_rank(name: str, what: str, rank: int, world_size: int = MAX_WORLD_SIZE
         raise ArgumentValueError(f"{name}: {what} is {rank}, but ranks go from 0 to {world_size - 1}")
 
 
-def check_reduction(name: str, op: str, dtype: DType) -> None:
+def check_reduction(name: str, reduce_op: str, dtype: DType) -> None:
     """Check that a dtype has this reduction.
 
     Raises:
         ArgumentValueError: for an unknown one.
         DTypeError: for a dtype that it is not defined for.
     """
-    if op not in CATEGORIES:
-        raise ArgumentValueError(f"{name}: op must be one of {', '.join(REDUCTIONS)}, not {op!r}")
-    if dtype.category not in CATEGORIES[op]:
-        raise DTypeError(f"{name}: {op!r} is not defined for {_KINDS[dtype.category]} tensors, got {dtype.name}")
+    if reduce_op not in CATEGORIES:
+        raise ArgumentValueError(f"{name}: reduce_op must be one of {', '.join(REDUCTIONS)}, not {reduce_op!r}")
+    if dtype.category not in CATEGORIES[reduce_op]:
+        raise DTypeError(f"{name}: {reduce_op!r} is not defined for {_KINDS[dtype.category]} tensors, got {dtype.name}")
 
 
 @op(collective=True, mutates=0, results=0, exposed=())
-def all_reduce_(self: Tensor, group: str, op: str = "sum") -> Inference:
+def all_reduce_(self: Tensor, group: str, reduce_op: str = "sum") -> Inference:
     """Reduce the tensors of all ranks, element by element, and write the result over ``self`` on each of them."""
     check_group("all_reduce_", group)
-    check_reduction("all_reduce_", op, self.dtype)
+    check_reduction("all_reduce_", reduce_op, self.dtype)
     return nothing()
 
 
 @op(collective=True, mutates=0, results=0, exposed=())
-def reduce_(self: Tensor, group: str, dst: int, op: str = "sum") -> Inference:
+def reduce_(self: Tensor, group: str, dst: int, reduce_op: str = "sum") -> Inference:
     """Reduce the tensors of all ranks, element by element, and write the result over ``self`` on rank ``dst`` alone."""
     check_group("reduce_", group)
     check_rank("reduce_", "dst", dst)
-    check_reduction("reduce_", op, self.dtype)
+    check_reduction("reduce_", reduce_op, self.dtype)
     return nothing()
 
 
@@ -143,12 +143,12 @@ def scatter_from_(self: Tensor, group: str, src: int, parts: Tensor | None = Non
 
 
 @op(collective=True, exposed=())
-def reduce_scatter(self: Tensor, group: str, world_size: int, op: str = "sum") -> Inference:
+def reduce_scatter(self: Tensor, group: str, world_size: int, reduce_op: str = "sum") -> Inference:
     """Reduce the tensors of all ranks, element by element, cut the result into ``world_size`` equal parts along the
     first dimension, and return part r on rank r. ``world_size`` must be the group's."""
     check_group("reduce_scatter", group)
     check_rank("reduce_scatter", "rank", 0, world_size)
-    check_reduction("reduce_scatter", op, self.dtype)
+    check_reduction("reduce_scatter", reduce_op, self.dtype)
     if not self.ndim:
         raise ShapeError("reduce_scatter needs at least one dimension to cut along, got a 0-dim tensor")
     rows = self.shape[0]

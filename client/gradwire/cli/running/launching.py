@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any, Final, NamedTuple
 
-GRACE_S: Final = 5.0
+GRACE_S: Final = 15.0
 """How long a rank that is to end may take before it is killed."""
 SETTLING_S: Final = 2.0
 """How long after the first failure the others may take to end with an error of their own, which then is shown, too."""
