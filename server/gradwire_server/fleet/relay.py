@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 TRIES: Final = 4
 CONNECT_TIMEOUT_S: Final = 3.0
-QUEUED: Final = 16
-"""Messages of a worker that wait for the client; more are left to TCP."""
+QUEUED: Final = 1
+"""Messages of a worker that wait for a client that reads slowly; more are left to TCP. Each may have tens of
+megabytes."""
 
 UNSENDABLE: Final = frozenset({1005, 1006, 1015})
 """Close codes that only stand for the lack of one."""
