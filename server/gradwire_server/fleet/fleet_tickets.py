@@ -5,33 +5,38 @@ A gateway cannot know what another one has redeemed, so a ticket opens at most o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from gradwire_protocol.errors import Unauthorized
 
-from ..auth.keys import Key
+from ..auth.keys import Key, KeyStore
 from ..auth.passes import LIFETIMES_S, PassMint, PassVerifier
 from ..auth.tickets import Tickets
-
-if TYPE_CHECKING:
-    from .gateway import Gateway
+from ..settings.settings import Settings
 
 ANY_GATEWAY: Final = "gateways"
 """What stands for the worker in a ticket."""
 
 
 class FleetTickets(Tickets):
-    """The tickets of a gateway."""
+    """The tickets of a gateway.
 
-    def __init__(self, gateway: Gateway) -> None:
-        super().__init__(gateway.settings)
-        self._gateway = gateway
+    Args:
+        current: the fleet's secret, which changes when all of its processes were gone.
+        keys: the gateway's.
+    """
+
+    def __init__(self, settings: Settings, current: Callable[[], bytes], keys: KeyStore) -> None:
+        super().__init__(settings)
+        self._current = current
+        self._keys = keys
         self._secret = b""
         self._mint: PassMint | None = None
         self._verifier: PassVerifier | None = None
 
     def _renew(self) -> tuple[PassMint, PassVerifier]:
-        secret = self._gateway.secret
+        secret = self._current()
         if self._mint is None or self._verifier is None or secret != self._secret:
             self._secret = secret
             self._mint, self._verifier = PassMint(secret), PassVerifier(secret, ANY_GATEWAY)
@@ -50,7 +55,7 @@ class FleetTickets(Tickets):
         """
         _, verifier = self._renew()
         bearer = verifier.check(text, "stream", session).bearer
-        for key in self._gateway.keys.all():
+        for key in self._keys.all():
             if key.id == bearer.id:
                 return key
         raise Unauthorized("the API key of this ticket is unknown here; get a new ticket from POST /v1/tickets")

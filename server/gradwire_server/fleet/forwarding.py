@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 import httpx
 import structlog
@@ -119,10 +120,7 @@ class Forwarding:
         headers = [(k.decode("latin-1"), v.decode("latin-1")) for k, v in scope["headers"]]
         kept = [(name, value) for name, value in headers if name.lower() not in _DROPPED]
         kept += [(PASS_HEADER, signed), ("X-Request-ID", problems.request_id(scope))]
-        path = scope.get("raw_path") or scope["path"].encode()
-        path = path.decode("latin-1").partition("?")[0].removeprefix(scope.get("root_path", ""))
-        query = scope["query_string"].decode("latin-1")
-        url = httpx.URL(place.url + path + (f"?{query}" if query else ""))
+        url = target(place.url, scope)
         if not any(name.lower() == "accept-encoding" for name, _ in kept):
             kept.append(("Accept-Encoding", "identity"))
         request = self.gateway.http.build_request(scope["method"], url, headers=kept, content=body.content())
@@ -150,6 +148,17 @@ class Forwarding:
 
 def _whole(scope: Scope, session: str) -> bool:
     return route_path(scope) == f"/v1/sessions/{session}"
+
+
+def target(worker: str, scope: Scope) -> httpx.URL:
+    """The URL of a request at its worker.
+
+    The path is made anew from the one that the rules have matched: what the client sent may decode to it and still
+    begin with something else than a slash, and so become part of the host.
+    """
+    path = quote(route_path(scope), safe="/").encode()
+    query: bytes = scope["query_string"]
+    return httpx.URL(worker).copy_with(raw_path=path + (b"?" + query if query else b""))
 
 
 class Body:

@@ -25,6 +25,11 @@ START_TIMEOUT_S: Final = 120.0
 RECLAIM_AFTER_S: Final = 1.0
 """A session that waits longer takes the place of idle workers."""
 
+UNAVAILABLE_S: Final = 0.5
+
+PROCESS_DIED: Final = ("its worker process has died", "exit type: system_error", "connection error code")
+"""What Ray's word on an actor contains when its node saw the kernel close the connection of the actor's process."""
+
 log = structlog.get_logger("gradwire.fleet")
 
 
@@ -264,17 +269,24 @@ class Workers:
     async def _watch(self, state: FleetWorkerState) -> None:
         """Wait for Ray's word that a worker has ended."""
         process_died = False
-        try:
-            await state.handle.run.remote()
-            reason, process_died = "it was stopped", True
-            ray.kill(state.handle)  # the process has nothing left to do, and holds its resources until it ends
-        except ray.exceptions.RayActorError as error:
-            reason = str(error).strip().splitlines()[-1][:300]
-            alive = any(node["Alive"] and node["NodeID"] == state.node for node in ray.nodes())
-            # A node that Ray cannot reach may still run the worker.
-            process_died = alive and "node" not in reason.lower()
-        except ray.exceptions.RayError as error:
-            reason = str(error)[:300]
+        while True:
+            try:
+                await state.handle.run.remote()
+                # Its server has stopped. If it closed its sessions, it has told the storage itself; if it did not, the
+                # process may still write, so that only the end of its lease counts.
+                reason = "it was stopped"
+                ray.kill(state.handle)  # the process has nothing left to do, and holds its resources until it ends
+            except ray.exceptions.ActorUnavailableError as error:  # it runs, or Ray will say that it does not
+                log.warning("worker is away", worker=state.id, reason=str(error)[:200])
+                await asyncio.sleep(UNAVAILABLE_S)
+                continue
+            except ray.exceptions.RayActorError as error:
+                reason = str(error).strip().splitlines()[-1][:300]
+                alive = any(node["Alive"] and node["NodeID"] == state.node for node in ray.nodes())
+                process_died = alive and says_that_process_died(error)
+            except ray.exceptions.RayError as error:
+                reason = str(error)[:300]
+            break
         self.known.pop(state.id, None)
         self._notify()
         log.warning("worker ended", worker=state.id, node=state.node, reason=reason, process_died=process_died)
@@ -315,6 +327,16 @@ class Workers:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def says_that_process_died(error: Exception) -> bool:
+    """Whether Ray says that a process has ended, so that nobody need wait for its lease.
+
+    Nothing else is its end: not a broken connection to it, not that its node is unreachable, and neither ``ray.kill``
+    nor an intended exit, which Ray reports before the process is gone.
+    """
+    said = str(error).lower()
+    return isinstance(error, ray.exceptions.ActorDiedError) and all(part in said for part in PROCESS_DIED)
 
 
 def _plain(resources: Resources) -> dict[str, Any]:

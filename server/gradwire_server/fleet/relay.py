@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 import structlog
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -15,16 +15,16 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidSta
 from gradwire_protocol.errors import GradwireError, Unavailable, from_code
 
 from ..auth.caller import Caller
+from ..auth.passes import PassMint
 from ..http.connection_limits import DIRECT, LimitedStream
 from ..websocket.closing import GOING_DOWN
-
-if TYPE_CHECKING:
-    from .gateway import Gateway
+from .messages import Placement
 
 TRIES: Final = 4
 CONNECT_TIMEOUT_S: Final = 3.0
-QUEUED: Final = 16
-"""Messages of a worker that wait for the client; more are left to TCP."""
+QUEUED: Final = 1
+"""Messages of a worker that wait for a client that reads slowly; more are left to TCP. Each may have tens of
+megabytes."""
 
 UNSENDABLE: Final = frozenset({1005, 1006, 1015})
 """Close codes that only stand for the lack of one."""
@@ -34,7 +34,17 @@ MOVED: Final = frozenset({"not_found", "session_gone", "unavailable", "unauthori
 log = structlog.get_logger("gradwire.fleet")
 
 
-async def run(gateway: Gateway, socket: WebSocket, session: str, caller: Caller, first: bytes | str) -> None:
+class Places(Protocol):
+    """What a relay needs of its gateway."""
+
+    async def locate(self, session: str, tenant: str, silent: str = "", fresh: bool = False) -> Placement:
+        """Where a session is."""
+
+    async def mint(self) -> PassMint:
+        """Signs passes."""
+
+
+async def run(gateway: Places, socket: WebSocket, session: str, caller: Caller, first: bytes | str) -> None:
     """Relay an accepted stream until it ends. ``first``: the hello.
 
     Raises:
@@ -57,7 +67,7 @@ async def run(gateway: Gateway, socket: WebSocket, session: str, caller: Caller,
         await worker.close()
 
 
-async def _open(gateway: Gateway, session: str, caller: Caller) -> ClientConnection:
+async def _open(gateway: Places, session: str, caller: Caller) -> ClientConnection:
     """Connect to the worker that has the session."""
     silent = ""
     for attempt in range(TRIES):

@@ -21,6 +21,18 @@ ACCELERATOR_PART: Final = 0.001
 NODE_LABEL: Final = "ray.io/node-id"
 
 
+LEAST_CPUS: Final = 0.05
+"""Of a worker without a GPU. One that takes nothing would run on any node, Ray's head included, in any number."""
+
+STEP: Final = 0.0001
+"""Ray's unit of CPUs, GPUs and custom resources."""
+
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.:-]*")
+_LABEL: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_./-]*[A-Za-z0-9])?")
+_OF_RAY: Final = frozenset({"CPU", "GPU", "memory", "object_store_memory"})
+_LABELS_OF_RAY: Final = "ray.io/"
+
+
 class Resources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one worker takes of a node.
 
@@ -112,6 +124,12 @@ def requested(
     if gpus == 0 and wants_gpu:
         asked = f"gpu={gpu!r}" if gpu else f"device={device or settings.default_device!r}"
         raise InvalidRequest(f"gpus=0 contradicts {asked}")
+    _check_names(resources or {}, labels or {})
+    if cpus is not None and cpus < LEAST_CPUS and not (gpus or wants_gpu):
+        raise InvalidRequest(f"cpus={cpus:g}: a session without a GPU takes at least {LEAST_CPUS:g}")
+    for name, amount in {"gpus": gpus, "cpus": cpus, **(resources or {})}.items():
+        if amount is not None and abs(amount / STEP - round(amount / STEP)) > 1e-6:
+            raise InvalidRequest(f"{name}={amount!r} is no multiple of {STEP:g}")
     return Resources(
         gpus=gpus if gpus is not None else settings.worker_gpus or 1.0 if wants_gpu else 0.0,
         gpu=gpu if isinstance(gpu, str) else "",
@@ -120,3 +138,17 @@ def requested(
         resources=resources or {},
         labels=labels or {},
     )
+
+
+def _check_names(resources: dict[str, float], labels: dict[str, str]) -> None:
+    """Check names and labels: Ray gives some of them a meaning, and reads operators in labels.
+
+    Raises:
+        InvalidRequest: for one that a session cannot ask for.
+    """
+    for name in resources:
+        if not _NAME.fullmatch(name) or name in _OF_RAY or name.startswith("node:"):
+            raise InvalidRequest(f"resources: {name!r:.80} is no custom resource; use gpus, cpus and memory for those")
+    for name, value in labels.items():
+        if not _LABEL.fullmatch(name) or not _LABEL.fullmatch(value) or name.startswith(_LABELS_OF_RAY):
+            raise InvalidRequest(f"labels: {name!r:.80}: {value!r:.80} is no label that a session can ask for")
