@@ -111,6 +111,77 @@ def test_an_observer_waits_longer_than_the_lease() -> None:
     assert rig.observer.ended(rig.lease.owner)
 
 
+class Slow(MemoryStorage):
+    """Answers reads of counters late: with the value as of the time at which they were sent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.on_the_way: Callable[[], None] = lambda: None
+
+    def get(self, key: str) -> bytes | None:
+        found = super().get(key)
+        if not key.endswith(ENDED):
+            on_the_way, self.on_the_way = self.on_the_way, lambda: None
+            on_the_way()
+        return found
+
+
+def _life_under_slow_reads() -> tuple[Rig, Slow, Callable[[], None]]:
+    """A rig with slow reads, and a function that lets its owner live on for longer than a wait."""
+    rig, slow = Rig(), Slow()
+    slow.blobs = rig.storage.blobs
+    rig.storage, rig.observer = slow, Observer(slow, "o_other", rig.theirs)
+    rig.lease._storage = slow
+
+    def live() -> None:
+        for _ in range(8):
+            rig.wait(LEASE_S / 4)
+            assert rig.lease.renew()
+
+    return rig, slow, live
+
+
+def test_a_last_read_that_is_answered_late_does_not_end_the_wait() -> None:
+    """The observer is stopped between a read and its clock, while the owner renews its lease."""
+    rig, slow, live = _life_under_slow_reads()
+    assert not rig.observer.ended(rig.lease.owner)
+    slow.on_the_way = live
+    assert not rig.observer.ended(rig.lease.owner)
+    assert rig.lease.renew()
+    rig.wait(LEASE_S * 3)
+    assert not rig.observer.ended(rig.lease.owner)
+    rig.wait(LEASE_S * SLACK + MARGIN_S + 0.1)
+    assert rig.observer.ended(rig.lease.owner)
+
+
+def test_a_first_read_that_is_answered_late_does_not_begin_the_wait_before() -> None:
+    rig, slow, _ = _life_under_slow_reads()
+    slow.on_the_way = lambda: rig.wait(LEASE_S - 1)
+    assert not rig.observer.ended(rig.lease.owner)
+    rig.wait(LEASE_S * SLACK + MARGIN_S - 0.1)
+    assert not rig.observer.ended(rig.lease.owner)
+    rig.wait(0.2)
+    assert rig.observer.ended(rig.lease.owner)
+
+
+def test_two_threads_may_certify_the_same_end() -> None:
+    rig, slow, _ = _life_under_slow_reads()
+    assert not rig.observer.ended(rig.lease.owner)
+    rig.wait(LEASE_S * SLACK + MARGIN_S + 0.1)
+    # The second one certifies and forgets the owner while the first one's read is under way.
+    certified: list[bool] = []
+    create = slow.create
+
+    def both(key: str, data: bytes) -> bool:
+        slow.create = create  # type: ignore[method-assign]
+        certified.append(rig.observer.ended(rig.lease.owner))
+        return create(key, data)
+
+    slow.create = both  # type: ignore[method-assign]
+    assert rig.observer.ended(rig.lease.owner)
+    assert certified == [True]
+
+
 def test_the_remains_of_owners_are_swept() -> None:
     rig = Rig()
     rig.observer.sweep(time.time())

@@ -32,7 +32,7 @@ SLACK: Final = 1.1
 """How much faster than an owner's clock an observer's may run."""
 
 MARGIN_S: Final = 1.0
-"""How old a read may be: caches of network file systems, and the granularity of clocks."""
+"""How old the value of a read may be when it is sent: caches of network file systems, and the granularity of clocks."""
 
 SPENT_S: Final = 30 * 86400.0
 """How long the certificate of an owner's end is kept after its counter was removed."""
@@ -200,7 +200,7 @@ class OwnerLease:
 
 
 class _Seen(NamedTuple):
-    """A counter, and when an observer saw it first."""
+    """A counter, and when the answer of the first read that saw it had come."""
 
     counter: int
     at: float
@@ -227,20 +227,22 @@ class Observer:
         if self._storage.get(OWNERS + owner + ENDED) is not None:
             self._seen.pop(owner, None)
             return True
+        # The counter had this value at some time between the two. A wait begins after its first read was answered, and
+        # has lasted only until its last read was sent: this thread may have been stopped during either.
+        before = self._clock()
         data = self._storage.get(OWNERS + owner)
+        after = self._clock()
         if data is None:
             return True
-        now = self._clock()  # after the read, so that the counter was seen before this time
         lease = msgspec.json.decode(data, type=_Lease)
         seen = self._seen.get(owner)
         if seen is None or seen.counter != lease.counter:
-            self._seen[owner] = _Seen(lease.counter, now)
+            self._seen[owner] = _Seen(lease.counter, after)
             return False
-        # The read may be older than its answer, so the counter could have changed at most MARGIN_S before it.
-        if now - seen.at < lease.lease_s * SLACK + MARGIN_S:
+        if before - seen.at < lease.lease_s * SLACK + MARGIN_S:
             return False
         certify(self._storage, owner, self._name)
-        del self._seen[owner]
+        self._seen.pop(owner, None)  # another thread may have certified it at the same time
         return True
 
     def counter(self, owner: str) -> int | None:
