@@ -58,6 +58,10 @@ def test_calls_by_the_document(case: schemathesis.Case, server: LiveServer, plac
     if case.path_parameters and "session_id" in case.path_parameters:
         case.path_parameters["session_id"] = place
     checks = [*CHECKS]
+    if case.method == "POST" and case.path.endswith("/groups") and isinstance(case.body, dict):
+        given = case.body.get("timeout_s", 300.0)
+        if type(given) in (int, float) and 0 < given <= 86_400:
+            case.body["timeout_s"] = 0.05  # nobody else comes
     if case.path.endswith("/frames"):
         # A record that makes no sense fails its op, in a reply that is a success.
         checks.remove(negative_data_rejection)
