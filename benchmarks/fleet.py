@@ -37,6 +37,8 @@ def run(plan: Plan) -> Iterator[Row]:
     with ExitStack() as stack:
         alone = stack.enter_context(Server(1))
         gateway = stack.enter_context(_gateway())
+        with httpx.Client(headers={"Authorization": f"Bearer {gateway.key}"}, timeout=120) as http:
+            _create(http, gateway, {})  # the first of a fleet takes longer than a client waits
         sides = {
             "one server": _side(stack, alone, plan),
             "direct": _side(stack, gateway, plan, direct=True),

@@ -196,7 +196,7 @@ def open_gateway(settings: Settings, keys: KeyStore) -> FastAPI:
         import ray  # noqa: F401
     except ImportError:
         raise ValueError("GRADWIRE_SESSION_HOST=ray requires Ray: pip install 'gradwire[cluster]'") from None
-    from .fleet.gateway import create_gateway
+    from .fleet.application import create_gateway
     from .fleet.joining import connect_ray
 
     connect_ray()

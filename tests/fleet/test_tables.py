@@ -12,7 +12,7 @@ from gradwire_protocol.errors import InvalidRequest, NotFound, SessionGone, TooM
 from gradwire_server.auth.keys import Key
 from gradwire_server.auth.rates import HELD, Rates
 from gradwire_server.auth.scopes import GATEWAY_SCOPES, SCOPES, walk
-from gradwire_server.fleet.gateway import create_gateway
+from gradwire_server.fleet.application import create_gateway
 from gradwire_server.fleet.messages import Placement, Report, answered, pack, refused, unpack
 from gradwire_server.fleet.registry import MISSED_REPORTS, FleetSessions
 from gradwire_server.fleet.resources import Resources, parse_size, requested

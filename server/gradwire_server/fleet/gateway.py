@@ -13,14 +13,11 @@ from typing import Any, Final
 
 import httpx
 import structlog
-from fastapi import FastAPI
-from starlette.middleware import Middleware
 from starlette.websockets import WebSocket
 
 from gradwire_protocol.errors import GradwireError, Unavailable
 from gradwire_protocol.frames import Hello, Redirect
 
-from ..app import create_app
 from ..auth import KeyStore
 from ..auth.caller import Caller
 from ..auth.keys import Key
@@ -180,23 +177,6 @@ class Gateway:
                 log.warning("the directory is away", reason=error.message)
             except Exception as error:
                 log.error("reporting failed", exc_info=error)
-
-
-def create_gateway(
-    settings: Settings, keys: KeyStore | None = None, directory: DirectoryHandle | None = None
-) -> FastAPI:
-    """Build the application of a gateway. Ray must be connected."""
-    from .forwarding import Forwarding
-    from .routes import router
-
-    gateway = Gateway(settings, directory)
-    settings = settings.model_copy(update={"store": ""})  # sessions and their leases are the workers'
-    app = create_app(
-        settings, keys, redirector=gateway, routers=(router,), inner=(Middleware(Forwarding, gateway=gateway),),
-        running=gateway.running,
-    )  # fmt: skip
-    app.state.gateway = gateway
-    return app
 
 
 def gateway_of(app: Any) -> Gateway:
