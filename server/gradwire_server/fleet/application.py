@@ -1,4 +1,4 @@
-"""The application of a gateway: the server's, with its own routes for new sessions, and forwarding around the others."""
+"""The application of a gateway: the server's, with its own routes for new sessions, and forwarding around others."""
 
 from __future__ import annotations
 
