@@ -29,7 +29,11 @@ NODE_CPUS: Final = 64
 
 CREATED: Final = 30
 COLD: Final = 5
-QUIET: Final = {"RAY_AUTH_MODE": "disabled", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+QUIET: Final = {
+    "RAY_AUTH_MODE": "disabled", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_USAGE_STATS_ENABLED": "0",
+    # Else Ray starts an idle process for each logical CPU.
+    "RAY_enable_worker_prestart": "0", "RAY_prestart_worker_first_driver": "0",
+}  # fmt: skip
 
 
 def run(plan: Plan) -> Iterator[Row]:
