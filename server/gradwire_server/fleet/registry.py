@@ -129,6 +129,7 @@ class FleetSessions:
         """
         self.sweep()
         self._check_room(key.tenant)
+        self._check_gpus(key, resources.gpus)
         held = ExitStack()
         granted = held.enter_context(self.quotas.reserve(key, self.granted(key.tenant), limits))
         name = secrets.token_urlsafe(12)
@@ -148,6 +149,20 @@ class FleetSessions:
         if tenant in self._by_tenant:
             raise TooManyRequests(f"{full}; delete a session or wait until one expires", **facts)
         raise Unavailable(f"{full}, all of other tenants; retry later", **facts)
+
+    def _check_gpus(self, key: Key, wanted: float) -> None:
+        most = key.quota("max_key_gpus", self.settings)
+        if not most or not wanted:
+            return
+        mine = list(self._by_tenant.get(key.tenant, {}).values())
+        under_construction = [each for each in self._reservations.values() if each.tenant == key.tenant]
+        has = sum(each.resources.gpus for each in mine) + sum(each.resources.gpus for each in under_construction)
+        if has + wanted > most + 1e-6:
+            raise TooManyRequests(
+                f"the new session asks for {wanted:g} GPUs, the sessions of this key have asked for {has:g}, and the "
+                f"limit of their sum is {most} ({variable('max_key_gpus')}); delete a session or ask for less",
+                setting=variable("max_key_gpus"), limit=most, value=has + wanted,
+            )  # fmt: skip
 
     def made(self, reservation: str, worker: str, summary: dict[str, Any]) -> FleetSession | None:
         """Replace a reservation by the session that was created on a worker, and return it."""

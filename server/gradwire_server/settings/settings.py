@@ -234,6 +234,12 @@ class Settings(BaseSettings):
         ge=0,
         description="Sum of the memory limits of one key's sessions; 0 for no limit beside max_session_bytes.",
     )
+    max_key_gpus: int = Field(
+        default=0,
+        ge=0,
+        description="Sum of the GPUs that one key's sessions in a fleet ask for; 0 for no limit. Sessions that share a "
+        "worker count each.",
+    )
     max_key_failures: PositiveInt = Field(
         default=100, description="Wrong API keys per minute from one address; above it the server answers 429."
     )
