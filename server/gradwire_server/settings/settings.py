@@ -311,6 +311,12 @@ class Settings(BaseSettings):
         "client reads the same variable.",
     )
 
+    shared_keys: bool = Field(
+        default=False,
+        description="Whether the data directory of all gateways of a fleet is one shared folder. Only then do gateways "
+        "create keys over HTTP, since the others would not know them.",
+    )
+
     drain_grace_s: float = Field(
         default=0.0, ge=0, description="Minimum seconds for which a stopping server answers /readyz with 503."
     )
