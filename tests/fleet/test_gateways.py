@@ -13,6 +13,7 @@ pytest.importorskip("ray", reason="a fleet needs Ray: pip install 'gradwire[clus
 
 from gradwire_protocol.errors import InvalidRequest
 from gradwire_server.auth.keys import KeyStore
+from gradwire_server.auth.scopes import GATEWAY_SCOPES
 from gradwire_server.fleet import joining
 from gradwire_server.fleet.gateway import answer_timeout_s
 from gradwire_server.fleet.gateway_app import create_gateway
@@ -85,6 +86,11 @@ def test_a_ray_without_a_token_is_not_started_and_warned_about(
         joining.protect_ray()
     assert environment.get("RAY_AUTH_MODE") == mode
     assert bool(logged) == warned
+
+
+def test_a_gateway_describes_itself() -> None:
+    paths = create_gateway(Settings(api_keys=("unused",), session_host="ray")).openapi()["paths"]
+    assert {path for method, path in GATEWAY_SCOPES} <= paths.keys()
 
 
 def test_a_gateway_reads_what_clients_may_have_in_the_same_variable(monkeypatch: pytest.MonkeyPatch) -> None:
