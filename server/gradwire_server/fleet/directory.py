@@ -319,7 +319,7 @@ class Directory:
         """What happened at a process in the last second."""
         told = unpack(data, Report)
         self._ended.update(told.ended)
-        known = True
+        known, whole = True, False
         if told.worker:
             state = self.workers.known.get(told.process)
             if state is None:
@@ -327,13 +327,14 @@ class Directory:
                 known = False
             elif state.ready:
                 state.seen = time.monotonic()
-                self.sessions.reported(state.id, state.resources, told.sessions, told.gone)
+                whole = self.sessions.reported(state.id, state.resources, told.sessions, told.gone, told.here)
         else:
             self._gateways[told.process] = (told, time.monotonic())
         return pack(
             Shared(
                 shares=self.shares.report(told.process, told.use), ended=sorted(self._ended),
                 incarnation=self.incarnation, known=known, devices=self._devices(),
+                whole=whole,
             )
         )  # fmt: skip
 

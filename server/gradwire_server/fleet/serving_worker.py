@@ -24,6 +24,7 @@ from ..settings import tuning
 from ..settings.settings import Settings
 from ..settings.version import VERSION
 from .messages import DIRECTORY, NAMESPACE, REPORT_EVERY_S, Facts, Report, Shared, answered, pack, unpack
+from .reporting import Reports
 
 START_TIMEOUT_S: Final = 60.0
 REPORT_TIMEOUT_S: Final = 5.0
@@ -115,25 +116,28 @@ class ServingWorker:
     # Reports
 
     async def _report(self) -> None:
-        """Tell the Directory each second what is here. Without a Directory the sessions go on."""
+        """Tell the Directory what changes here. Without a Directory the sessions go on."""
         directory: Any = None
+        reports = Reports(lambda: Report(process=self.name, worker=True, version=VERSION, url=self.url))
         while True:
             started = time.monotonic()
             try:
                 if directory is None:
                     directory = ray.get_actor(DIRECTORY, namespace=NAMESPACE)
-                told = Report(
-                    process=self.name, worker=True, sessions=await self._rows(), use=self._rates.take_use(),
-                    gone=self._server.registry.ends(), version=VERSION, url=self.url,
-                )  # fmt: skip
-                async with asyncio.timeout(REPORT_TIMEOUT_S):
-                    shared = unpack(answered(await directory.report.remote(pack(told))), Shared)
-                self._rates.set_shares(shared.shares)
-                self._server.access.end_keys(shared.ended)
+                gone = self._server.registry.ends()
+                told = reports.next(await self._rows(), gone, self._rates.take_use())
+                if told is not None:
+                    async with asyncio.timeout(REPORT_TIMEOUT_S):
+                        shared = unpack(answered(await directory.report.remote(pack(told))), Shared)
+                    reports.answered(told, gone, shared)
+                    self._rates.set_shares(shared.shares)
+                    self._server.access.end_keys(shared.ended)
             except (ValueError, TimeoutError, ray.exceptions.RayError) as error:
                 log.warning("the directory is away", worker=self.name, reason=str(error)[:200])
                 directory = None
+                reports.lost()
             except Exception as error:
+                reports.lost()
                 log.error("reporting failed", worker=self.name, exc_info=error)
             await asyncio.sleep(max(0.05, REPORT_EVERY_S - (time.monotonic() - started)))
 
