@@ -618,7 +618,7 @@ class Runner:
                 elif self._home is not None and keep:
                     self._home.release()
                 elif self._home is not None and not self.lost:
-                    self._home.remove(self.spec)
+                    self._home.remove(self.spec.tenant)
         finally:
             if self._home is not None:
                 self._home.leave()
