@@ -23,6 +23,7 @@ from .claims import SESSIONS, is_free, newest_claim
 from .directory_storage import DirectoryStorage
 from .epochs import DirectoryEpochs, EpochFiles, newest_published
 from .home import Home
+from .in_parallel import in_parallel
 from .mirrored_epochs import MirroredEpochs
 from .object_storage import ObjectStorage
 from .ownership import LEASE_S, Observer, OwnerLease, OwnershipLost, certify
@@ -145,19 +146,21 @@ class SharedStore:
         return None if found is None else found[1].spec
 
     def specs(self) -> Iterator[tuple[str, SessionSpec | DamagedSession]]:
-        """The ids and parameters of all sessions, read one by one; unreadable ones with the error.
+        """The ids and parameters of all sessions, many read at once; unreadable ones with the error.
 
         Raises:
             OSError: when the storage is unreachable.
         """
-        for session_id in self.storage.children(SESSIONS):
-            try:
-                found = newest_published(self.storage, session_id)
-            except JournalDamaged as error:
-                yield session_id, DamagedSession(error, None)
-                continue
+        for found in in_parallel(self._spec_of, self.storage.children(SESSIONS)):
             if found is not None:
-                yield session_id, found[1].spec
+                yield found
+
+    def _spec_of(self, session_id: str) -> tuple[str, SessionSpec | DamagedSession] | None:
+        try:
+            found = newest_published(self.storage, session_id)
+        except JournalDamaged as error:
+            return session_id, DamagedSession(error, None)
+        return None if found is None else (session_id, found[1].spec)
 
     def owner_of(self, session_id: str) -> str | None:
         """The owner that has a session now, as far as it is known; ``None`` if it is free.
