@@ -478,7 +478,8 @@ class FrameExecution(PreparedFrame):
 
     def _payload(self, op: Op, values: list[Any], at: int) -> Array:
         dtype, shape = values[op.positions["dtype"]], values[op.positions["size"]]
-        return payload_array(self.session, self.client.number, self.buffers, values[at], dtype, shape)
+        account, uploads = self.session.engine.account, self.session.uploads
+        return payload_array(account, uploads, self.client.number, self.buffers, values[at], dtype, shape)
 
     def _read(self) -> tuple[list[Value], Buffers]:
         values: list[Value] = []

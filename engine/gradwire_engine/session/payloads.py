@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,14 +12,19 @@ from gradwire_protocol.errors import MalformedFrame, ShapeError
 from gradwire_protocol.frames import Payload
 
 from ..runtime.arrays import Array, native
+from ..runtime.memory import MemoryAccount
 from .json_values import from_json
-
-if TYPE_CHECKING:
-    from .session import Session
+from .uploads import Uploads
 
 
 def payload_array(
-    session: Session, client: int, buffers: list[memoryview], payload: Payload, dtype: DType, shape: tuple[int, ...]
+    account: MemoryAccount,
+    uploads: Uploads,
+    client: int,
+    buffers: list[memoryview],
+    payload: Payload,
+    dtype: DType,
+    shape: tuple[int, ...],
 ) -> Array:
     """The array of a payload.
 
@@ -31,7 +36,6 @@ def payload_array(
     if shape and min(shape) < 0:
         raise ShapeError(f"size {list(shape)} must not be negative")
     nbytes = math.prod(shape) * dtype.itemsize
-    account = session.engine.account
     if not account.fits(nbytes):
         account.check(nbytes, f"an upload of shape {list(shape)}")
     if payload.buffer is not None:
@@ -39,7 +43,7 @@ def payload_array(
             raise MalformedFrame(f"the frame has {len(buffers)} buffers and no buffer {payload.buffer}")
         data: Any = buffers[payload.buffer]
     elif payload.upload is not None:
-        data = session.uploads.take((client, payload.upload))
+        data = uploads.take((client, payload.upload))
     else:
         return from_json(payload.values, dtype, shape)
     if len(data) != nbytes:
