@@ -48,6 +48,22 @@ def test_a_session_under_construction_counts(table: FleetSessions) -> None:
     table.reserve(key(max_key_sessions=1), None, PLAIN, "", "")
 
 
+def test_gpus_of_a_key_are_bounded_over_the_fleet() -> None:
+    table = FleetSessions(Settings(max_key_gpus=2))
+    half, one = Resources(gpus=0.5), Resources(gpus=1.0)
+    first, _ = table.reserve(key(), None, one, "", "")
+    table.made(first, "w", summary("s_1"))
+    second, _ = table.reserve(key(), None, half, "", "")  # counts while it is created
+    with pytest.raises(TooManyRequests, match="GRADWIRE_MAX_KEY_GPUS"):
+        table.reserve(key(), None, one, "", "")
+    table.reserve(key(), None, PLAIN, "", "")
+    table.reserve(key(tenant="other"), None, Resources(gpus=2.0), "", "")
+    table.reserve(key(max_key_gpus=3), None, one, "", "")
+    table.failed(second)
+    table.forget("s_1", "was deleted")
+    table.reserve(key(), None, one, "", "")
+
+
 def test_a_memory_quota_is_divided_over_the_fleet(table: FleetSessions) -> None:
     limits = {"max_key_bytes": 100, "max_key_sessions": 2}
     for worker in ("v", "w"):

@@ -36,7 +36,8 @@ def test_a_name_with_unusual_characters_arrives_as_it_was() -> None:
     "asked",
     [
         {"cpus": 0}, {"cpus": 0.001}, {"cpus": 0.50001}, {"resources": {"CPU": 1}}, {"resources": {"node:10.0.0.1": 1}},
-        {"resources": {"": 1}}, {"labels": {"zone": "!in(a)"}}, {"labels": {"ray.io/node-type": "head"}},
+        {"resources": {"": 1}}, {"memory": 0}, {"memory": "1MB"},
+        {"labels": {"zone": "!in(a)"}}, {"labels": {"ray.io/node-type": "head"}},
     ],
 )  # fmt: skip
 def test_what_no_session_may_ask_for_is_refused(asked) -> None:

@@ -68,6 +68,7 @@ SCOPES: Final[dict[tuple[str, str], str]] = {
 
 GATEWAY_SCOPES: Final[dict[tuple[str, str], str]] = {
     ("GET", "/v1/fleet"): ADMIN,
+    ("GET", "/v1/fleet/workers/{worker}/metrics"): ADMIN,
     ("POST", "/v1/fleet/nodes/{node}/drain"): ADMIN,
     ("DELETE", "/v1/fleet/nodes/{node}/drain"): ADMIN,
 }
@@ -76,8 +77,8 @@ GATEWAY_SCOPES: Final[dict[tuple[str, str], str]] = {
 OPEN_PATHS: Final = frozenset(path for (_, path), scope in SCOPES.items() if scope == OPEN)
 """Paths that require no key. All others do, even paths without a route."""
 
-WORKER_OPEN_PATHS: Final = frozenset({"/livez", "/readyz", "/metrics"})
-"""Paths of a worker of a fleet that require no pass, for probes and scrapers inside of the fleet."""
+WORKER_OPEN_PATHS: Final = frozenset({"/livez", "/readyz"})
+"""Paths of a worker of a fleet that require no pass, for probes. Clients reach a worker, so its metrics need one."""
 
 _PARAMETER: Final = re.compile(r"\\{(\w+)(?::\w+)?\\}")
 

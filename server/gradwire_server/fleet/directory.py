@@ -55,7 +55,7 @@ from .shares import Shares
 SECRET_BYTES: Final = 32
 GATEWAY_SILENT_S: Final = 10.0
 PROBE_S: Final = 2.0
-SETTLED_S: Final = 6.0
+SETTLED_S: Final = 8.0
 """After this time all workers have announced their groups to a new Directory."""
 
 TELL_S: Final = 20.0
@@ -135,6 +135,7 @@ class Directory:
         self._workers = workers
         for state, facts in found:
             self.sessions.reported(state.id, state.resources, facts.sessions)
+            self._announced(facts.groups)
         workers.refill()
         self._storage = await asyncio.to_thread(open_storage, self.settings.store) if self.settings.store else None
         self._spawn(self._maintain())
@@ -331,7 +332,7 @@ class Directory:
         """What happened at a process in the last second."""
         told = unpack(data, Report)
         self._ended.update(told.ended)
-        known = True
+        known, whole = True, False
         if told.worker:
             state = self.workers.known.get(told.process)
             if state is None:
@@ -339,13 +340,14 @@ class Directory:
                 known = False
             elif state.ready:
                 state.seen = time.monotonic()
-                self.sessions.reported(state.id, state.resources, told.sessions, told.gone)
+                whole = self.sessions.reported(state.id, state.resources, told.sessions, told.gone, told.here)
         else:
             self._gateways[told.process] = (told, time.monotonic())
         return pack(
             Shared(
                 shares=self.shares.report(told.process, told.use), ended=sorted(self._ended),
                 incarnation=self.incarnation, known=known, devices=self._devices(),
+                whole=whole,
             )
         )  # fmt: skip
 
@@ -384,9 +386,12 @@ class Directory:
     @_answering
     async def groups_open(self, meetings: list[dict[str, Any]]) -> dict[str, Any]:
         """A worker announces its groups."""
+        self._announced(meetings)
+        return {}
+
+    def _announced(self, meetings: list[dict[str, Any]]) -> None:
         for each in meetings:
             self.groups.announced(parsed(each, Meeting))
-        return {}
 
     @_answering
     async def group_moved(self, meeting: str, seat: dict[str, Any]) -> dict[str, Any]:

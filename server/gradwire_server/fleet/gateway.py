@@ -35,8 +35,16 @@ KNOWN_S: Final = 5.0
 
 MAX_KNOWN: Final = 100_000
 CONNECT_TIMEOUT_S: Final = 3.0
+LEAST_ANSWER_S: Final = 60.0
 
 log = structlog.get_logger("gradwire.fleet")
+
+
+def answer_timeout_s(settings: Settings) -> float | None:
+    """How long a worker may be silent to a request: as long as a frame may wait and run; ``None`` for any time."""
+    if not settings.max_frame_seconds:
+        return None
+    return max(2 * settings.max_frame_seconds, LEAST_ANSWER_S)
 
 
 @dataclass(slots=True)
@@ -59,7 +67,7 @@ class Gateway:
         self.url = ""
         self.directory = directory if directory is not None else DirectoryHandle(settings)
         self.http = httpx.AsyncClient(
-            timeout=httpx.Timeout(None, connect=CONNECT_TIMEOUT_S),
+            timeout=httpx.Timeout(None, connect=CONNECT_TIMEOUT_S, read=answer_timeout_s(settings)),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=1000), trust_env=False,
         )  # fmt: skip
         self.secret = b""
@@ -171,6 +179,8 @@ class Gateway:
                 )  # fmt: skip
                 shared = unpack(await self.directory.call("report", pack(told)), Shared)
                 access.rates.set_shares(shared.shares)
+                if access.keys.refuse(shared.ended):  # revoked at another gateway
+                    access.end_streams()
                 server.registry.devices = shared.devices or server.registry.devices
                 await self._saw(shared.incarnation)
             except Unavailable as error:

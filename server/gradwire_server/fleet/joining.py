@@ -24,7 +24,7 @@ PAUSE_S: Final = 0.1
 GATEWAY_ONLY: Final = frozenset(
     {
         "host", "port", "api_keys", "admin_keys", "data_dir", "audit_log", "tls_cert", "tls_key", "root_path",
-        "trusted_proxies", "session_host", "head_patience_s",
+        "trusted_proxies", "session_host", "head_patience_s", "shared_keys",
     }
 )  # fmt: skip
 """Settings of a gateway that its workers do not take over."""
@@ -41,6 +41,7 @@ def connect_ray(log_to_driver: bool = False) -> None:
     if ray.is_initialized():
         return
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    protect_ray()
     address = os.environ.get("RAY_ADDRESS")
     facts: dict[str, Any] = {"namespace": NAMESPACE, "log_to_driver": log_to_driver, "configure_logging": False}
     try:
@@ -50,6 +51,14 @@ def connect_ray(log_to_driver: bool = False) -> None:
             ray.init(include_dashboard=False, **facts)
     except (ConnectionError, RuntimeError) as error:
         raise ValueError(f"RAY_ADDRESS={address or ''}: no Ray cluster: {error}") from None
+
+
+def protect_ray() -> None:
+    """Have a Ray of this server's own ask for a token, and warn when a cluster does not: Ray runs anybody's code."""
+    if not os.environ.get("RAY_ADDRESS"):
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+    if os.environ.get("RAY_AUTH_MODE", "").lower() != "token":
+        log.warning("Ray asks for no token: whoever reaches its ports owns the fleet", setting="RAY_AUTH_MODE")
 
 
 def fleet_settings(settings: Settings) -> dict[str, Any]:

@@ -30,6 +30,7 @@ class Facts(msgspec.Struct, kw_only=True):
         assigned: the tenant or the session that it belongs to; empty for a warm worker.
         resources: what it takes of its node.
         secret: the secret of passes, from which a new Directory learns it.
+        groups: the groups of ranks that its sessions have open, each a ``Meeting``.
     """
 
     worker: str = ""
@@ -42,6 +43,7 @@ class Facts(msgspec.Struct, kw_only=True):
     secret: bytes = b""
     owner: str = ""
     sessions: list[dict[str, Any]] = []
+    groups: list[dict[str, Any]] = []
 
 
 class Placement(msgspec.Struct, kw_only=True):
@@ -91,12 +93,13 @@ class Joined(msgspec.Struct, kw_only=True):
 
 
 class Report(msgspec.Struct, kw_only=True):
-    """What a gateway or a worker tells the Directory each second.
+    """What a gateway tells the Directory each second, and a worker when something changed.
 
     Attributes:
         process: its id.
         worker: whether it is a worker.
-        sessions: a worker's sessions.
+        sessions: a worker's sessions that changed since its last report.
+        here: the ids of all its sessions; ``None``: those of ``sessions``.
         gone: the last sessions that ended at a worker, and how.
         use: the part of its rates that each tenant used since the last report, from 0 to 1; more where it was held.
         ended: ids of keys that were revoked or have expired.
@@ -105,6 +108,7 @@ class Report(msgspec.Struct, kw_only=True):
     process: str = ""
     worker: bool = False
     sessions: list[dict[str, Any]] = []
+    here: list[str] | None = None
     gone: dict[str, str] = {}
     use: dict[str, float] = {}
     ended: list[str] = []
@@ -121,6 +125,7 @@ class Shared(msgspec.Struct, kw_only=True):
         incarnation: the Directory's.
         known: whether the Directory knows this process.
         devices: the kinds of devices of the fleet.
+        whole: the Directory lacks facts of some of the worker's sessions, so the next report is to have them all.
     """
 
     shares: dict[str, float] = {}
@@ -128,6 +133,7 @@ class Shared(msgspec.Struct, kw_only=True):
     incarnation: str = ""
     known: bool = True
     devices: list[str] = []
+    whole: bool = False
 
 
 def pack(message: msgspec.Struct) -> dict[str, Any]:

@@ -41,6 +41,7 @@ class FleetSession:
         missed: consecutive reports of its worker without it.
         expires: Unix time, while it is dormant.
         durable: it survives its worker.
+        stale: the summary is not of its worker.
     """
 
     id: str
@@ -50,6 +51,7 @@ class FleetSession:
     summary: dict[str, Any]
     missed: int = 0
     expires: float = 0.0
+    stale: bool = False
 
     @property
     def durable(self) -> bool:
@@ -131,6 +133,7 @@ class FleetSessions:
         """
         self.sweep()
         self._check_room(key.tenant)
+        self._check_gpus(key, resources.gpus)
         held = ExitStack()
         granted = held.enter_context(self.quotas.reserve(key, self.granted(key.tenant), limits))
         name = secrets.token_urlsafe(12)
@@ -150,6 +153,20 @@ class FleetSessions:
         if tenant in self._by_tenant:
             raise TooManyRequests(f"{full}; delete a session or wait until one expires", **facts)
         raise Unavailable(f"{full}, all of other tenants; retry later", **facts)
+
+    def _check_gpus(self, key: Key, wanted: float) -> None:
+        most = key.quota("max_key_gpus", self.settings)
+        if not most or not wanted:
+            return
+        mine = list(self._by_tenant.get(key.tenant, {}).values())
+        under_construction = [each for each in self._reservations.values() if each.tenant == key.tenant]
+        has = sum(each.resources.gpus for each in mine) + sum(each.resources.gpus for each in under_construction)
+        if has + wanted > most + 1e-6:
+            raise TooManyRequests(
+                f"the new session asks for {wanted:g} GPUs, the sessions of this key have asked for {has:g}, and the "
+                f"limit of their sum is {most} ({variable('max_key_gpus')}); delete a session or ask for less",
+                setting=variable("max_key_gpus"), limit=most, value=has + wanted,
+            )  # fmt: skip
 
     def made(self, reservation: str, worker: str, summary: dict[str, Any]) -> FleetSession | None:
         """Replace a reservation by the session that was created on a worker, and return it."""
@@ -249,6 +266,7 @@ class FleetSessions:
     def sleep(self, session: FleetSession) -> None:
         """A session is in the shared storage only."""
         self.move(session, None)
+        session.stale = True
         session.expires = time.time() + float(session.summary.get("ttl_s", 0.0))
         session.summary = session.summary | {
             "state": "dormant", "streams": 0, "expires_at": timestamp(session.expires)
@@ -290,13 +308,23 @@ class FleetSessions:
         resources: Resources,
         rows: list[dict[str, Any]],
         gone: Mapping[str, str] = MappingProxyType({}),
-    ) -> None:
-        """Bring the table up to date with a worker's report. ``gone``: sessions that ended there, and how."""
+        here: list[str] | None = None,
+    ) -> bool:
+        """Bring the table up to date with a worker's report. Returns whether facts of some session are missing.
+
+        Args:
+            rows: sessions, all or those that changed.
+            gone: sessions that ended there, and how.
+            here: the ids of all sessions there; default: those of ``rows``.
+        """
         reported = {str(row.get("id")): row for row in rows}
+        present = reported.keys() if here is None else set(here)
         for each in self.on(worker):
             if each.id in gone:
                 self.forget(each.id, gone[each.id], at=False)
-            elif each.id not in reported:
+            elif each.id in present:
+                each.missed = 0
+            else:
                 each.missed += 1
                 if each.missed < MISSED_REPORTS:
                     continue
@@ -311,7 +339,14 @@ class FleetSessions:
                 if session not in self._gone and tenant:
                     self._add(FleetSession(session, tenant, None, resources, row), worker)
             elif found.worker == worker:
-                found.summary, found.missed = row, 0
+                found.summary, found.missed, found.stale = row, 0, False
+        return any(self._lacks(each, worker) for each in present if each not in reported)
+
+    def _lacks(self, session: str, worker: str) -> bool:
+        found = self.sessions.get(session)
+        if found is None:
+            return session not in self._gone
+        return found.worker == worker and found.stale
 
     def lost(self, worker: str, reason: str) -> list[FleetSession]:
         """Record the end of a worker. Returns its sessions that live on in the shared storage."""

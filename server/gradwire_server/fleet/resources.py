@@ -24,6 +24,9 @@ NODE_LABEL: Final = "ray.io/node-id"
 LEAST_CPUS: Final = 0.05
 """Of a worker without a GPU. One that takes nothing would run on any node, Ray's head included, in any number."""
 
+LEAST_MEMORY: Final = 150 * 10**6
+"""Of a worker that asks for memory: what its process takes without a session."""
+
 STEP: Final = 0.0001
 """Ray's unit of CPUs, GPUs and custom resources."""
 
@@ -127,6 +130,9 @@ def requested(
     _check_names(resources or {}, labels or {})
     if cpus is not None and cpus < LEAST_CPUS and not (gpus or wants_gpu):
         raise InvalidRequest(f"cpus={cpus:g}: a session without a GPU takes at least {LEAST_CPUS:g}")
+    size = settings.worker_memory if memory is None else parse_size(memory)
+    if memory is not None and size < LEAST_MEMORY:
+        raise InvalidRequest(f"memory={memory!r:.40}: a session takes at least {LEAST_MEMORY // 10**6} MB")
     for name, amount in {"gpus": gpus, "cpus": cpus, **(resources or {})}.items():
         if amount is not None and abs(amount / STEP - round(amount / STEP)) > 1e-6:
             raise InvalidRequest(f"{name}={amount!r} is no multiple of {STEP:g}")
@@ -134,7 +140,7 @@ def requested(
         gpus=gpus if gpus is not None else settings.worker_gpus or 1.0 if wants_gpu else 0.0,
         gpu=gpu if isinstance(gpu, str) else "",
         cpus=settings.worker_cpus if cpus is None else cpus,
-        memory=settings.worker_memory if memory is None else parse_size(memory),
+        memory=size,
         resources=resources or {},
         labels=labels or {},
     )

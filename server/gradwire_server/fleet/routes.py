@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, Final
 
@@ -10,18 +11,32 @@ import httpx
 import msgspec
 import structlog
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request, Response
+from fastapi.responses import PlainTextResponse
 
-from gradwire_protocol.errors import GradwireError, Unavailable, from_code
+from gradwire_protocol.errors import GradwireError, InvalidRequest, NotFound, Unavailable, from_code
 
 from ..auth import caller_of
 from ..auth.keys import Key
 from ..auth.passes import PASS_HEADER
 from ..errors import problems
-from ..http.models import PLACEMENT, Bound, Device, DeviceList, Seconds, SessionList, SessionRequest, SessionView
+from ..http.models import (
+    PLACEMENT,
+    Bound,
+    Device,
+    DeviceList,
+    KeyMade,
+    KeyRequest,
+    Seconds,
+    SessionList,
+    SessionRequest,
+    SessionView,
+)
 from ..http.openapi import PROBLEMS
 from ..http.state import TheServer, TheTenant
 from ..http.tensor_formats import SAFETENSORS
+from ..routes import keys
 from ..settings.session_spec import Durability
+from ..settings.settings import variable
 from .forwarding import Body as ForwardedBody
 from .gateway import Gateway, gateway_of
 from .messages import Placement, Wanted, pack, unpack
@@ -41,6 +56,7 @@ async def _gateway(request: Request) -> Gateway:
 
 
 TheGateway = Annotated[Gateway, Depends(_gateway)]
+Worker = Annotated[str, Path(max_length=128, description="Id of a worker.")]
 Node = Annotated[str, Path(max_length=128, description="Id of a node, the beginning of one, or its address.")]
 
 
@@ -191,6 +207,19 @@ def _device(name: str, model: str, processors: int, memory: int) -> dict[str, An
             "multiprocessors": processors}  # fmt: skip
 
 
+@router.post("/v1/keys", include_in_schema=False, status_code=201, response_model=KeyMade)
+async def create_key(server: TheServer, gateway: TheGateway, body: KeyRequest) -> dict[str, Any]:
+    """Create a key, unless the other gateways would not know it."""
+    if not gateway.settings.shared_keys and os.environ.get("RAY_ADDRESS"):
+        raise InvalidRequest(
+            "the other gateways of this fleet would not know this key: give all gateways one shared folder as "
+            f"{variable('data_dir')} and set {variable('shared_keys')}, or give them all the keys by file "
+            f"({variable('api_keys')}_FILE)",
+            setting=variable("shared_keys"),
+        )
+    return await keys.create(server, body)
+
+
 fleet_router = APIRouter(prefix="/v1/fleet", tags=["fleet"], responses=PROBLEMS)
 
 
@@ -198,6 +227,25 @@ fleet_router = APIRouter(prefix="/v1/fleet", tags=["fleet"], responses=PROBLEMS)
 async def fleet(gateway: TheGateway) -> dict[str, Any]:
     """Get nodes, workers, gateways, and the numbers of sessions."""
     return await gateway.directory.call("fleet")
+
+
+@fleet_router.get(
+    "/workers/{worker}/metrics", operation_id="getWorkerMetrics", summary="Get the metrics of a worker",
+    response_class=PlainTextResponse,
+)  # fmt: skip
+async def worker_metrics(gateway: TheGateway, request: Request, worker: Worker) -> Response:
+    """Get a worker's metrics in the Prometheus format. Clients reach workers, so workers show them to gateways only."""
+    found = {each["id"]: each for each in (await gateway.directory.call("fleet"))["workers"] if each["url"]}
+    if worker not in found:
+        raise NotFound(f"no worker of the fleet has the id {worker!r:.80}", workers=sorted(found))
+    signed = await gateway.request_pass(caller_of(request).key, NEW, worker)
+    try:
+        answer = await gateway.http.get(f"{found[worker]['url']}/metrics", headers={PASS_HEADER: signed})
+    except httpx.HTTPError as error:
+        raise Unavailable(f"worker {worker} did not answer: {error}") from None
+    if not answer.is_success:
+        raise _problem(answer)
+    return Response(answer.content, media_type=answer.headers["content-type"])
 
 
 @fleet_router.post("/nodes/{node}/drain", operation_id="drainNode", summary="Drain a node")

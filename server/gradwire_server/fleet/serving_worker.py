@@ -27,7 +27,10 @@ from ..settings.settings import Settings
 from ..settings.version import VERSION
 from .group_messages import Seat, parsed
 from .messages import DIRECTORY, NAMESPACE, REPORT_EVERY_S, Facts, Report, Shared, answered, pack, unpack
-from .rendezvous import FleetRendezvous, call_directory
+from .reporting import Reports
+                    if shared.incarnation != announced_to:
+                        await call_directory("groups_open", self._rendezvous.announced())
+                        announced_to = shared.incarnation
 
 START_TIMEOUT_S: Final = 60.0
 REPORT_TIMEOUT_S: Final = 5.0
@@ -107,7 +110,7 @@ class ServingWorker:
         return Facts(
             worker=self.name, node=self.node, url=self.url, pid=os.getpid(), assigned=self.assigned,
             resources=self.resources, version=VERSION, secret=self.secret, sessions=await self._inside(self._rows()),
-            owner=self.owner,
+            owner=self.owner, groups=self._rendezvous.announced(),
         )  # fmt: skip
 
     async def _rows(self) -> list[dict[str, Any]]:
@@ -121,14 +124,16 @@ class ServingWorker:
     # Reports
 
     async def _report(self) -> None:
-        """Tell the Directory each second what is here. Without a Directory the sessions go on."""
+        """Tell the Directory what changes here. Without a Directory the sessions go on."""
         directory: Any = None
         announced_to = ""
+        reports = Reports(lambda: Report(process=self.name, worker=True, version=VERSION, url=self.url))
         while True:
             started = time.monotonic()
             try:
                 if directory is None:
                     directory = ray.get_actor(DIRECTORY, namespace=NAMESPACE)
+<<<<<<< HEAD
                 told = Report(
                     process=self.name, worker=True, sessions=await self._rows(), use=self._rates.take_use(),
                     gone=self._server.registry.ends(), version=VERSION, url=self.url,
@@ -140,10 +145,22 @@ class ServingWorker:
                 if shared.incarnation != announced_to:
                     await call_directory("groups_open", self._rendezvous.announced())
                     announced_to = shared.incarnation
+=======
+                gone = self._server.registry.ends()
+                told = reports.next(await self._rows(), gone, self._rates.take_use())
+                if told is not None:
+                    async with asyncio.timeout(REPORT_TIMEOUT_S):
+                        shared = unpack(answered(await directory.report.remote(pack(told))), Shared)
+                    reports.answered(told, gone, shared)
+                    self._rates.set_shares(shared.shares)
+                    self._server.access.end_keys(shared.ended)
+>>>>>>> fixfleet
             except (ValueError, TimeoutError, ray.exceptions.RayError) as error:
                 log.warning("the directory is away", worker=self.name, reason=str(error)[:200])
                 directory = None
+                reports.lost()
             except Exception as error:
+                reports.lost()
                 log.error("reporting failed", worker=self.name, exc_info=error)
             await asyncio.sleep(max(0.05, REPORT_EVERY_S - (time.monotonic() - started)))
 

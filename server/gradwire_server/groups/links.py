@@ -8,7 +8,7 @@ from typing import Any
 from gradwire_engine.runtime.groups import Group
 
 from .listener import Listener
-from .messages import Kind
+from .messages import Kind, group_of
 from .peer_link import PeerLink
 
 Address = tuple[str, int]
@@ -36,7 +36,7 @@ class GroupLinks:
         self._addresses = list(addresses)
         self._listener = listener
         self._pause, self._resume = pause, resume
-        self._key = (secret, group.rank)
+        self._key = (group_of(secret), group.rank)
         self._links = {
             peer: PeerLink(group, peer, secret, lambda peer=peer: self._addresses[peer])  # type: ignore[misc]
             for peer in range(group.world_size)

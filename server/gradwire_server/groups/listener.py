@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Mapping
 from typing import Final
 
@@ -14,11 +15,16 @@ from . import messages
 from .peer_link import PeerLink
 
 HELLO_S: Final = 5.0
+"""For the proofs of both sides together."""
+
+MAX_UNPROVED: Final = 64
+"""Connections that have not proved to be ranks; the oldest gives way."""
+
 
 log = structlog.get_logger("gradwire.groups")
 
 Key = tuple[str, int]
-"""The secret of a group, and a rank of this process."""
+"""What stands for a group, and a rank of this process."""
 
 
 class Listener:
@@ -33,6 +39,7 @@ class Listener:
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
         self._ranks: dict[Key, Mapping[int, PeerLink]] = {}
+        self._unproved: dict[socket.socket, None] = {}
 
     @property
     def address(self) -> tuple[str, int]:
@@ -61,23 +68,41 @@ class Listener:
                 connection, _ = listening.accept()
             except OSError:
                 return
+            with self._lock:
+                self._unproved[connection] = None
+                oldest = next(iter(self._unproved)) if len(self._unproved) > MAX_UNPROVED else None
+            if oldest is not None:
+                self._end(oldest)
             threading.Thread(target=self._serve, args=(connection,), name="rank", daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
         try:
-            connection.settimeout(HELLO_S)
-            hello = messages.greeted(messages.read(messages.tuned(connection), messages.MAX_HELLO_BYTES))
+            deadline = time.monotonic() + HELLO_S
+            hello = messages.greeted(messages.read(messages.tuned(connection), messages.MAX_HELLO_BYTES, deadline))
             with self._lock:
-                links = self._ranks.get((hello.secret, hello.receiver), {})
+                links = self._ranks.get((hello.group, hello.receiver), {})
             link = links.get(hello.sender)
             if link is None:
                 raise ValueError(f"rank {hello.receiver} of this group is not here")
+            link.check_peer(connection, hello, deadline)
+            with self._lock:
+                if connection not in self._unproved:
+                    return
+                del self._unproved[connection]
             link.accept(connection, hello)
         except (OSError, ValueError) as error:
             log.debug("connection of a rank refused", reason=str(error))
         finally:
+            self._end(connection)
             with contextlib.suppress(OSError):
                 connection.close()
+
+    def _end(self, connection: socket.socket) -> None:
+        """Wake the thread of a connection, which closes it."""
+        with self._lock:
+            self._unproved.pop(connection, None)
+        with contextlib.suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)
 
 
 SHARED: Final = Listener()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import socket
 import struct
+import time
 from enum import IntEnum
 from typing import Final, NamedTuple
 
@@ -34,18 +37,33 @@ class Kind(IntEnum):
 
 
 class Hello(msgspec.Struct):
-    """The first message of both sides.
+    """How a connection begins: the connecting side's, the accepting side's with its proof, the first again with its.
 
     Attributes:
-        secret: of the group, known to its ranks' hosts alone.
+        group: what stands for the group's secret, which is never sent.
         sender, receiver: their ranks.
         expected: the number of the message that the sender needs next.
+        nonce: random, of this connection.
+        proof: that the sender knows the secret.
     """
 
-    secret: str
+    group: str
     sender: int
     receiver: int
     expected: int
+    nonce: str = ""
+    proof: str = ""
+
+
+def group_of(secret: str) -> str:
+    """What stands for a group's secret."""
+    return hashlib.sha256(b"gradwire-group-1." + secret.encode()).hexdigest()
+
+
+def proof(secret: str, connecting: Hello, accepting: Hello, sender: int) -> str:
+    """What only a side that knows the secret can say about these two hellos."""
+    said = [sender, *(msgspec.structs.replace(hello, proof="") for hello in (connecting, accepting))]
+    return hmac.new(secret.encode(), b"gradwire-rank-1." + msgspec.json.encode(said), hashlib.sha256).hexdigest()
 
 
 class Incoming(NamedTuple):
@@ -62,30 +80,38 @@ def head(kind: Kind, number: int, text: bytes = b"", nbytes: int = 0) -> bytes:
     return _HEADER.pack(kind, len(text), 0, number, nbytes) + text
 
 
-def read(connection: socket.socket, most: int = LARGEST) -> Incoming | None:
+def read(connection: socket.socket, most: int = LARGEST, deadline: float | None = None) -> Incoming | None:
     """The next message; ``None`` at the end of the connection.
+
+    Args:
+        deadline: monotonic time for the whole message.
 
     Raises:
         OSError: when the connection breaks.
         ValueError: when this is none.
     """
-    found = _exactly(connection, HEADER_BYTES)
+    found = _exactly(connection, HEADER_BYTES, deadline)
     if found is None:
         return None
     kind, text_bytes, _, number, nbytes = _HEADER.unpack(found)
     if nbytes > most or text_bytes > most:
         raise ValueError(f"a message of {nbytes:,} bytes; the limit is {most:,}")
-    text = _exactly(connection, text_bytes)
-    data = _exactly(connection, nbytes)
+    text = _exactly(connection, text_bytes, deadline)
+    data = _exactly(connection, nbytes, deadline)
     if text is None or data is None:
         return None
     return Incoming(Kind(kind), number, text.decode(), data)
 
 
-def _exactly(connection: socket.socket, nbytes: int) -> bytearray | None:
+def _exactly(connection: socket.socket, nbytes: int, deadline: float | None) -> bytearray | None:
     data = bytearray(nbytes)
     view, done = memoryview(data), 0
     while done < nbytes:
+        if deadline is not None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError("the message did not arrive in time")
+            connection.settimeout(left)
         got = connection.recv_into(view[done:])
         if not got:
             return None

@@ -5,6 +5,8 @@ numbered, and what the other side has not committed is sent again.
 from __future__ import annotations
 
 import contextlib
+import hmac
+import secrets
 import socket
 import threading
 import time
@@ -156,9 +158,7 @@ class PeerLink:
             try:
                 with contextlib.ExitStack() as undo:
                     connection = undo.enter_context(socket.create_connection(self._address(), CONNECT_S))
-                    messages.tuned(connection).sendall(messages.greeting(self._hello()))
-                    hello = messages.greeted(messages.read(connection, messages.MAX_HELLO_BYTES))
-                    self._check(hello)
+                    hello = self._introduce(messages.tuned(connection))
                     connection.settimeout(None)
                     undo.pop_all()
             except (OSError, ValueError) as error:
@@ -168,23 +168,50 @@ class PeerLink:
             self._install(connection, hello.expected)
             self._read_until_broken(connection)
 
-    def accept(self, connection: socket.socket, hello: Hello) -> None:
-        """Use a connection that the peer has made; returns when it is broken.
+    def _introduce(self, connection: socket.socket) -> Hello:
+        """Begin a connection, and have both sides prove that they know the secret. Returns the peer's hello."""
+        own, deadline = self._hello(), time.monotonic() + CONNECT_S
+        connection.sendall(messages.greeting(own))
+        hello = messages.greeted(messages.read(connection, messages.MAX_HELLO_BYTES, deadline))
+        self._check(hello)
+        self._check_proof(hello.proof, own, hello)
+        own.proof = messages.proof(self._secret, own, hello, self.group.rank)
+        connection.sendall(messages.greeting(own))
+        return hello
+
+    def check_peer(self, connection: socket.socket, hello: Hello, deadline: float) -> None:
+        """Have the other side of a connection prove that it is the peer, and prove to it that this is its rank.
 
         Raises:
-            ValueError: when the hello is not of this peer.
+            OSError: when it does not before the deadline.
+            ValueError: when it is not.
         """
         self._check(hello)
-        connection.sendall(messages.greeting(self._hello()))
+        own = self._hello()
+        own.proof = messages.proof(self._secret, hello, own, self.group.rank)
+        connection.sendall(messages.greeting(own))
+        again = messages.greeted(messages.read(connection, messages.MAX_HELLO_BYTES, deadline))
+        self._check_proof(again.proof, hello, own)
+
+    def _check_proof(self, shown: str, connecting: Hello, accepting: Hello) -> None:
+        expected = messages.proof(self._secret, connecting, accepting, self.peer)
+        if not hmac.compare_digest(expected.encode(), shown.encode()):
+            raise ValueError(f"the other side does not know the secret of rank {self.peer}")
+
+    def accept(self, connection: socket.socket, hello: Hello) -> None:
+        """Use a connection of the peer; returns when it is broken."""
         connection.settimeout(None)
         self._install(connection, hello.expected)
         self._read_until_broken(connection)
 
     def _hello(self) -> Hello:
-        return Hello(self._secret, self.group.rank, self.peer, self._arrived + 1)
+        return Hello(
+            messages.group_of(self._secret), self.group.rank, self.peer, self._arrived + 1, secrets.token_urlsafe(16)
+        )  # fmt: skip
 
     def _check(self, hello: Hello) -> None:
-        if (hello.secret, hello.sender, hello.receiver) != (self._secret, self.peer, self.group.rank):
+        named = (messages.group_of(self._secret), self.peer, self.group.rank)
+        if (hello.group, hello.sender, hello.receiver) != named:
             raise ValueError(f"the connection is not of rank {self.peer}")
 
     def _install(self, connection: socket.socket, expected: int) -> None:

@@ -331,6 +331,7 @@ class KeyQuotas(Body):
     max_requests_per_second: Quota | None = None
     max_key_sessions: Quota | None = None
     max_key_bytes: Quota | None = None
+    max_key_gpus: Quota | None = None
 
 
 class KeyRequest(Body):

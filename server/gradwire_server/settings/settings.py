@@ -234,6 +234,12 @@ class Settings(BaseSettings):
         ge=0,
         description="Sum of the memory limits of one key's sessions; 0 for no limit beside max_session_bytes.",
     )
+    max_key_gpus: int = Field(
+        default=0,
+        ge=0,
+        description="Sum of the GPUs that one key's sessions in a fleet ask for; 0 for no limit. Sessions that share a "
+        "worker count each.",
+    )
     max_key_failures: PositiveInt = Field(
         default=100, description="Wrong API keys per minute from one address; above it the server answers 429."
     )
@@ -303,6 +309,12 @@ class Settings(BaseSettings):
         default=True,
         description="Whether a gateway sends clients to the worker that has their session; else it relays them. A "
         "client reads the same variable.",
+    )
+
+    shared_keys: bool = Field(
+        default=False,
+        description="Whether the data directory of all gateways of a fleet is one shared folder. Only then do gateways "
+        "create keys over HTTP, since the others would not know them.",
     )
 
     drain_grace_s: float = Field(
