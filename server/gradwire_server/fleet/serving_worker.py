@@ -27,10 +27,8 @@ from ..settings.settings import Settings
 from ..settings.version import VERSION
 from .group_messages import Seat, parsed
 from .messages import DIRECTORY, NAMESPACE, REPORT_EVERY_S, Facts, Report, Shared, answered, pack, unpack
+from .rendezvous import FleetRendezvous, call_directory
 from .reporting import Reports
-                    if shared.incarnation != announced_to:
-                        await call_directory("groups_open", self._rendezvous.announced())
-                        announced_to = shared.incarnation
 
 START_TIMEOUT_S: Final = 60.0
 REPORT_TIMEOUT_S: Final = 5.0
@@ -133,19 +131,6 @@ class ServingWorker:
             try:
                 if directory is None:
                     directory = ray.get_actor(DIRECTORY, namespace=NAMESPACE)
-<<<<<<< HEAD
-                told = Report(
-                    process=self.name, worker=True, sessions=await self._rows(), use=self._rates.take_use(),
-                    gone=self._server.registry.ends(), version=VERSION, url=self.url,
-                )  # fmt: skip
-                async with asyncio.timeout(REPORT_TIMEOUT_S):
-                    shared = unpack(answered(await directory.report.remote(pack(told))), Shared)
-                self._rates.set_shares(shared.shares)
-                self._server.access.end_keys(shared.ended)
-                if shared.incarnation != announced_to:
-                    await call_directory("groups_open", self._rendezvous.announced())
-                    announced_to = shared.incarnation
-=======
                 gone = self._server.registry.ends()
                 told = reports.next(await self._rows(), gone, self._rates.take_use())
                 if told is not None:
@@ -154,7 +139,9 @@ class ServingWorker:
                     reports.answered(told, gone, shared)
                     self._rates.set_shares(shared.shares)
                     self._server.access.end_keys(shared.ended)
->>>>>>> fixfleet
+                    if shared.incarnation != announced_to:
+                        await call_directory("groups_open", self._rendezvous.announced())
+                        announced_to = shared.incarnation
             except (ValueError, TimeoutError, ray.exceptions.RayError) as error:
                 log.warning("the directory is away", worker=self.name, reason=str(error)[:200])
                 directory = None
