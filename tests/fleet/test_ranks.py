@@ -50,11 +50,11 @@ def pair(wide: RunningFleet) -> Iterator[Ranks]:
 
 def test_ranks_on_two_nodes_exchange_values(pair: Ranks) -> None:
     pair.open("first")
-    replies = pair.do(lambda rank: rank.run("all_reduce", [1.0, 2.0 + rank.rank], "first", "sum"))
+    replies = pair.do(lambda rank: rank.run("all_reduce_", [1.0, 2.0 + rank.rank], "first"))
     assert [reply["values"][0]["values"] for reply in replies] == [[2.0, 5.0]] * 2
     assert [rank.counts("first")["connected"] for rank in pair] == [1, 1]
     assert pair.http.delete(f"{pair[1].session}/groups/first").status_code == 204
-    reply = pair[0].run("all_reduce", [1.0], "first", "sum")
+    reply = pair[0].run("all_reduce_", [1.0], "first")
     assert "closed the group" in json.dumps(reply["errors"])
 
 
