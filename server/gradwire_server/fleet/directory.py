@@ -32,6 +32,8 @@ from ..durable.shared.tombstones import tombstone
 from ..settings.session_spec import SessionSpec
 from ..settings.settings import Settings
 from ..settings.version import VERSION
+from .group_messages import Arrival, Meeting, Seat, parsed, plain
+from .group_tables import GroupTables
 from .messages import (
     NAMESPACE,
     REPORT_EVERY_S,
@@ -54,6 +56,12 @@ from .shares import Shares
 SECRET_BYTES: Final = 32
 GATEWAY_SILENT_S: Final = 10.0
 PROBE_S: Final = 2.0
+SETTLED_S: Final = 8.0
+"""After this time all workers have announced their groups to a new Directory."""
+
+TELL_S: Final = 20.0
+"""How long it tries to tell a worker something of a group."""
+
 DEVICES_KNOWN_S: Final = 5.0
 PLACEMENTS: Final = "placements/"
 """Keys of the shared storage: the resources of sessions that asked for some."""
@@ -91,6 +99,8 @@ class Directory:
         self.settings = Settings(**packed)
         self.incarnation = secrets.token_hex(8)
         self.sessions = FleetSessions(self.settings)
+        self.groups = GroupTables(self._tell)
+        self.sessions.on_end = lambda session, end: self.groups.left(session, f"its session {end}")
         self.shares = Shares()
         self.secret = b""
         self._packed = packed
@@ -103,6 +113,7 @@ class Directory:
         self._tasks: set[asyncio.Task[None]] = set()
         self._devices_known: list[str] = []
         self._devices_at = -DEVICES_KNOWN_S
+        self._began = time.monotonic()
 
     @property
     def workers(self) -> Workers:
@@ -125,6 +136,7 @@ class Directory:
         self._workers = workers
         for state, facts in found:
             self.sessions.reported(state.id, state.resources, facts.sessions)
+            self._announced(facts.groups)
         workers.refill()
         self._storage = await asyncio.to_thread(open_storage, self.settings.store) if self.settings.store else None
         self._spawn(self._maintain())
@@ -140,6 +152,7 @@ class Directory:
             try:
                 self.workers.stop_idle()
                 self.sessions.sweep()
+                self.groups.sweep()
             except Exception as error:
                 log.error("maintenance failed", exc_info=error)
 
@@ -361,6 +374,65 @@ class Directory:
         found = await self.workers.adopt(name)
         if found is not None:
             self.sessions.reported(found[0].id, found[0].resources, found[1].sessions)
+
+    # Groups of ranks
+
+    @_answering
+    async def group_join(self, data: dict[str, Any], wait_s: float) -> dict[str, Any]:
+        """Wait a while for the ranks of a group."""
+        found = await self.groups.join(parsed(data, Arrival), wait_s)
+        return {"meeting": plain(found)} if isinstance(found, Meeting) else {"missing": found}
+
+    @_answering
+    async def group_withdraw(self, data: dict[str, Any]) -> dict[str, Any]:
+        """A rank waits no more."""
+        found = self.groups.withdraw(parsed(data, Arrival))
+        return {} if found is None else {"meeting": plain(found)}
+
+    @_answering
+    async def groups_of(self, session: str) -> dict[str, Any]:
+        """The groups of a session. Unless ``settled``, some workers may not have announced theirs yet."""
+        settled = time.monotonic() - self._began > SETTLED_S
+        return {"meetings": [plain(each) for each in self.groups.of_session(session)], "settled": settled}
+
+    @_answering
+    async def groups_open(self, meetings: list[dict[str, Any]]) -> dict[str, Any]:
+        """A worker announces its groups."""
+        self._announced(meetings)
+        return {}
+
+    def _announced(self, meetings: list[dict[str, Any]]) -> None:
+        for each in meetings:
+            self.groups.announced(parsed(each, Meeting))
+
+    @_answering
+    async def group_moved(self, meeting: str, seat: dict[str, Any]) -> dict[str, Any]:
+        """A rank was recovered on another worker."""
+        return plain(self.groups.moved(meeting, parsed(seat, Seat)))
+
+    @_answering
+    async def group_left(self, session: str, reason: str, group: str | None) -> dict[str, Any]:
+        """A session has left a group, or all."""
+        self.groups.left(session, reason, group)
+        return {}
+
+    def _tell(self, worker: str, method: str, arguments: tuple[Any, ...]) -> None:
+        self._spawn(self._tell_worker(worker, method, arguments))
+
+    async def _tell_worker(self, worker: str, method: str, arguments: tuple[Any, ...]) -> None:
+        """Tell a worker something, unless it is gone: whoever takes its sessions over asks."""
+        deadline = time.monotonic() + TELL_S
+        while (state := self.workers.known.get(worker)) is not None and time.monotonic() < deadline:
+            try:
+                async with asyncio.timeout(TELL_S):
+                    answered(await getattr(state.handle, method).remote(*arguments))
+                return
+            except (TimeoutError, ray.exceptions.RayError) as error:
+                log.warning("a worker was not told of a group", worker=worker, reason=str(error)[:200])
+                await asyncio.sleep(REPORT_EVERY_S)
+            except GradwireError as error:
+                log.warning("a worker has refused news of a group", worker=worker, reason=error.message)
+                return
 
     # Operation
 

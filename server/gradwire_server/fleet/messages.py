@@ -30,6 +30,7 @@ class Facts(msgspec.Struct, kw_only=True):
         assigned: the tenant or the session that it belongs to; empty for a warm worker.
         resources: what it takes of its node.
         secret: the secret of passes, from which a new Directory learns it.
+        groups: the groups of ranks that its sessions have open, each a ``Meeting``.
     """
 
     worker: str = ""
@@ -42,6 +43,7 @@ class Facts(msgspec.Struct, kw_only=True):
     secret: bytes = b""
     owner: str = ""
     sessions: list[dict[str, Any]] = []
+    groups: list[dict[str, Any]] = []
 
 
 class Placement(msgspec.Struct, kw_only=True):

@@ -95,6 +95,8 @@ class FleetSessions:
         self.settings = settings
         self.quotas = Quotas(settings)
         self.sessions: dict[str, FleetSession] = {}
+        self.on_end: Callable[[str, str], None] = lambda session, end: None
+        """Called with a session that has ended, and how."""
         self._by_tenant: dict[str, dict[str, FleetSession]] = {}
         self._by_worker: dict[str, dict[str, FleetSession]] = {}
         self._reservations: dict[str, Reservation] = {}
@@ -298,6 +300,7 @@ class FleetSessions:
         self._gone[session] = (found.tenant, f"{end} at {timestamp(time.time())}" if at else end)
         if len(self._gone) > MAX_GONE:
             self._gone.popitem(last=False)
+        self.on_end(session, end)
 
     def reported(
         self,

@@ -16,6 +16,8 @@ import structlog
 from ..app import create_app
 from ..auth.passes import PassVerifier
 from ..durable.shared.shared_store import SharedStore
+from ..groups import listener
+from ..groups.rendezvous import GroupHost
 from ..hosting.hosts import warm_up
 from ..http.serving import DrainingServer, listen
 from ..http.state import Server
@@ -23,7 +25,9 @@ from ..observability.logging import configure
 from ..settings import tuning
 from ..settings.settings import Settings
 from ..settings.version import VERSION
+from .group_messages import Seat, parsed
 from .messages import DIRECTORY, NAMESPACE, REPORT_EVERY_S, Facts, Report, Shared, answered, pack, unpack
+from .rendezvous import FleetRendezvous, call_directory
 from .reporting import Reports
 
 START_TIMEOUT_S: Final = 60.0
@@ -59,6 +63,8 @@ class ServingWorker:
         app = create_app(self.settings, passes=PassVerifier(secret, name), running=self._running)
         self._server: Server = app.state.server
         self._rates = self._server.access.rates
+        self._rendezvous = self._server.registry.rendezvous = FleetRendezvous(name, self._host_of)
+        listener.SHARED.host = self.settings.host  # ranks on other nodes connect to it
         store = self._server.registry.store
         self.owner = store.owner if isinstance(store, SharedStore) else ""
         self._uvicorn = DrainingServer(app, self.settings, self._started)
@@ -102,7 +108,7 @@ class ServingWorker:
         return Facts(
             worker=self.name, node=self.node, url=self.url, pid=os.getpid(), assigned=self.assigned,
             resources=self.resources, version=VERSION, secret=self.secret, sessions=await self._inside(self._rows()),
-            owner=self.owner,
+            owner=self.owner, groups=self._rendezvous.announced(),
         )  # fmt: skip
 
     async def _rows(self) -> list[dict[str, Any]]:
@@ -118,6 +124,7 @@ class ServingWorker:
     async def _report(self) -> None:
         """Tell the Directory what changes here. Without a Directory the sessions go on."""
         directory: Any = None
+        announced_to = ""
         reports = Reports(lambda: Report(process=self.name, worker=True, version=VERSION, url=self.url))
         while True:
             started = time.monotonic()
@@ -132,6 +139,9 @@ class ServingWorker:
                     reports.answered(told, gone, shared)
                     self._rates.set_shares(shared.shares)
                     self._server.access.end_keys(shared.ended)
+                    if shared.incarnation != announced_to:
+                        await call_directory("groups_open", self._rendezvous.announced())
+                        announced_to = shared.incarnation
             except (ValueError, TimeoutError, ray.exceptions.RayError) as error:
                 log.warning("the directory is away", worker=self.name, reason=str(error)[:200])
                 directory = None
@@ -146,3 +156,17 @@ class ServingWorker:
     async def hand_over(self, session: str) -> dict[str, Any]:
         """Finish a session's running frames and release it to other workers."""
         return {"released": await self._inside(self._server.registry.hand_over(session))}
+
+    # Groups
+
+    def _host_of(self, session: str) -> GroupHost | None:
+        found = self._server.registry.here(session)
+        return None if found is None else found.host
+
+    async def group_moved(self, session: str, group: str, meeting: str, seat: dict[str, Any]) -> None:
+        """Another rank of a session's group listens elsewhere from now on."""
+        await self._inside(self._rendezvous.moved(session, group, meeting, parsed(seat, Seat)))
+
+    async def group_lost(self, session: str, group: str, meeting: str, rank: int, reason: str) -> None:
+        """Another rank of a session's group will not come any more."""
+        await self._inside(self._rendezvous.lost(session, group, meeting, rank, reason))

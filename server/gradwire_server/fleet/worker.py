@@ -67,6 +67,22 @@ class FleetWorker:
         except Exception as error:
             return refused(_as_problem(error))
 
+    async def group_moved(self, session: str, group: str, meeting: str, seat: dict[str, Any]) -> dict[str, Any]:
+        """Another rank of a session's group listens elsewhere from now on."""
+        return await self._about_group("group_moved", session, group, meeting, seat)
+
+    async def group_lost(self, session: str, group: str, meeting: str, rank: int, reason: str) -> dict[str, Any]:
+        """Another rank of a session's group will not come any more."""
+        return await self._about_group("group_lost", session, group, meeting, rank, reason)
+
+    async def _about_group(self, method: str, *arguments: Any) -> dict[str, Any]:
+        if self._serving is not None:
+            try:
+                await getattr(self._serving, method)(*arguments)
+            except Exception as error:
+                return refused(_as_problem(error))
+        return {}
+
     async def stop(self) -> None:
         """Finish running frames, close streams and sessions, and end."""
         if self._serving is not None:

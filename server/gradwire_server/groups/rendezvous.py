@@ -49,6 +49,38 @@ class Joining(NamedTuple):
     host: GroupHost
 
 
+def sizes_differ(group: str, rank: int, session: str, wanted: int, opened: int) -> CollectiveError:
+    """The error of a rank that wants another size than those before it."""
+    return CollectiveError(
+        f"group {group!r} is being opened with {opened} ranks, but rank {rank} of session {session} wants {wanted}",
+        group=group, rank=rank,
+    )  # fmt: skip
+
+
+def rank_is_taken(group: str, rank: int, session: str, worker: str) -> CollectiveError:
+    """The error of a rank that another session has."""
+    return CollectiveError(
+        f"rank {rank} of group {group!r} is session {session} already", group=group, rank=rank, worker=worker
+    )
+
+
+def did_not_come(group: str, rank: int, missing: Sequence[int], timeout_s: float) -> CollectiveError:
+    """The error of a rank that has waited for others in vain."""
+    named = ", ".join(map(str, missing))
+    return CollectiveError(
+        f"group {group!r}: rank{'s' if len(missing) > 1 else ''} {named} did not come within {timeout_s:g} s",
+        group=group, rank=missing[0] if missing else rank,
+    )  # fmt: skip
+
+
+def opened_view(joining: Joining, members: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """What a rank is told of a group that is open. ``members``: session and worker of each rank."""
+    return {
+        "group": joining.group, "rank": joining.rank, "world_size": joining.world_size, "timeout_s": joining.timeout_s,
+        "members": [{"rank": i, "session": session, "worker": worker} for i, (session, worker) in enumerate(members)],
+    }  # fmt: skip
+
+
 class Rendezvous(Protocol):
     """Brings the ranks of groups together and tells them of each other's fate."""
 
@@ -107,17 +139,10 @@ class LocalRendezvous:
         member = _Member(joining, tuple(prepared["address"]), prepared["worker"], prepared["token"])
         room = self._opening.setdefault(key, _Room(joining.world_size))
         if room.world_size != joining.world_size:
-            raise CollectiveError(
-                f"group {joining.group!r} is being opened with {room.world_size} ranks, but rank {joining.rank} of "
-                f"session {joining.session} wants {joining.world_size}",
-                group=joining.group, rank=joining.rank,
-            )  # fmt: skip
+            raise sizes_differ(joining.group, joining.rank, joining.session, joining.world_size, room.world_size)
         taken = room.members.get(joining.rank)
         if taken is not None and taken.joining.session != joining.session:
-            raise CollectiveError(
-                f"rank {joining.rank} of group {joining.group!r} is session {taken.joining.session} already",
-                group=joining.group, rank=joining.rank, worker=taken.worker,
-            )  # fmt: skip
+            raise rank_is_taken(joining.group, joining.rank, taken.joining.session, taken.worker)
         room.members[joining.rank] = member
         room.waiting += 1
         try:
@@ -128,24 +153,13 @@ class LocalRendezvous:
                 await asyncio.wait_for(asyncio.shield(room.opened), joining.timeout_s)
         except TimeoutError:
             missing = [rank for rank in range(room.world_size) if rank not in room.members]
-            named = ", ".join(map(str, missing))
             room.members.pop(joining.rank, None)
-            raise CollectiveError(
-                f"group {joining.group!r}: rank{'s' if len(missing) > 1 else ''} {named} did not come within "
-                f"{joining.timeout_s:g} s",
-                group=joining.group, rank=missing[0] if missing else joining.rank,
-            ) from None  # fmt: skip
+            raise did_not_come(joining.group, joining.rank, missing, joining.timeout_s) from None
         finally:
             room.waiting -= 1
             if not room.waiting and self._opening.get(key) is room:
                 del self._opening[key]
-        return {
-            "group": joining.group, "rank": joining.rank, "world_size": room.world_size, "timeout_s": joining.timeout_s,
-            "members": [
-                {"rank": rank, "session": each.joining.session, "worker": each.worker}
-                for rank, each in sorted(room.members.items())
-            ],
-        }  # fmt: skip
+        return opened_view(joining, [(each.joining.session, each.worker) for _, each in sorted(room.members.items())])
 
     async def _open_all(self, key: tuple[str, str], room: _Room) -> None:
         tokens = {member.token for member in room.members.values()}

@@ -288,6 +288,10 @@ class SessionRegistry:
             raise SessionGone(f"session {session_id} {end}")
         raise NotFound(f"session {session_id!r:.80} does not exist")
 
+    def here(self, session_id: str) -> Session | None:
+        """The session with this id, whoever has it, if this server does. The call does not count as use."""
+        return self._sessions.get(session_id)
+
     # Shared storage
 
     async def find(self, session_id: str, tenant: str) -> Session:
