@@ -24,7 +24,8 @@ OPERATIONS = {
     for method, operation in item.items()
 }
 ORDER = (
-    "createSession", "putTensor", "putNamedTensor", "submitFrame", "grad", "backward", "createKey", "createTicket",
+    "createSession", "putTensor", "putNamedTensor", "submitFrame", "grad", "backward", "openGroup", "createKey",
+    "createTicket",
 )  # fmt: skip
 """That in which the examples build on each other."""
 

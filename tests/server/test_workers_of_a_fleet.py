@@ -52,7 +52,9 @@ def test_health_needs_no_pass(fleet: SmallFleet, path: str) -> None:
     assert httpx.get(fleet.worker.url + path).status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/docs", "/openapi.json", "/metrics", "/v1/version", "/v1/sessions", "/v1/keys", "/nothing"])
+@pytest.mark.parametrize(
+    "path", ["/docs", "/openapi.json", "/metrics", "/v1/version", "/v1/sessions", "/v1/keys", "/nothing"]
+)
 def test_nothing_else_is_open_not_even_from_this_machine(fleet: SmallFleet, path: str) -> None:
     assert fleet.worker.url.startswith("http://127.0.0.1:")
     problem(httpx.get(fleet.worker.url + path), 401, "unauthorized")

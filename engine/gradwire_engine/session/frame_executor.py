@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import logging
-import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from operator import length_hint
 from typing import TYPE_CHECKING, Any, Final
-
-import numpy as np
 
 from gradwire_protocol.errors import (
     ArgumentError,
@@ -20,7 +17,6 @@ from gradwire_protocol.errors import (
     InternalError,
     LimitExceeded,
     MalformedFrame,
-    ShapeError,
     UnknownOp,
     UnknownTensor,
 )
@@ -38,7 +34,8 @@ from ..runtime.deadline import Clock
 from ..runtime.memory import UNLIMITED
 from . import names
 from .clients import NESTED_NUMBER_BYTES, Client
-from .json_values import entries, from_json, to_json
+from .json_values import entries, to_json
+from .payloads import payload_array
 from .structures import Known
 
 if TYPE_CHECKING:
@@ -480,27 +477,9 @@ class FrameExecution(PreparedFrame):
         return self._resolve(ref)
 
     def _payload(self, op: Op, values: list[Any], at: int) -> Array:
-        payload: Payload = values[at]
         dtype, shape = values[op.positions["dtype"]], values[op.positions["size"]]
-        if shape and min(shape) < 0:
-            raise ShapeError(f"size {list(shape)} must not be negative")
-        nbytes = math.prod(shape) * dtype.itemsize
-        account = self.session.engine.account
-        if not account.fits(nbytes):
-            account.check(nbytes, f"an upload of shape {list(shape)}")
-        if payload.buffer is not None:
-            if not 0 <= payload.buffer < len(self.buffers):
-                raise MalformedFrame(f"the frame has {len(self.buffers)} buffers and no buffer {payload.buffer}")
-            data: Any = self.buffers[payload.buffer]
-        elif payload.upload is not None:
-            data = self.session.uploads.take((self.client.number, payload.upload))
-        else:
-            return from_json(payload.values, dtype, shape)
-        if len(data) != nbytes:
-            raise ShapeError(f"{dtype.name} of shape {list(shape)} needs {nbytes} bytes, but got {len(data)}")
-        array: Array = np.ndarray(shape, native(dtype), data)
-        # An upload owns its memory. A buffer is a slice of the message, which must not be modified or kept alive.
-        return array if payload.upload is not None else array.copy()
+        account, uploads = self.session.engine.account, self.session.uploads
+        return payload_array(account, uploads, self.client.number, self.buffers, values[at], dtype, shape)
 
     def _read(self) -> tuple[list[Value], Buffers]:
         values: list[Value] = []

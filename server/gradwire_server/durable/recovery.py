@@ -87,7 +87,7 @@ def recover(disk: Disk, folder: Path, kept: KeptSpec, backends: Backends | None 
     refusal: JournalDamaged | None = None
     for start in starts:
         try:
-            if not _complete(start, paths, folder, reached, mark):
+            if not _complete(start, paths, spec.id, folder, reached, mark):
                 continue
             session = _restore(start, spec, backends)
         except JournalDamaged as error:
@@ -114,20 +114,32 @@ def _journals(folder: Path) -> dict[int, Path]:
     return {int(match[1]): path for path, match in matches if match is not None}
 
 
-def _complete(start: _Start, paths: dict[int, Path], folder: Path, reached: int, mark: Mark | None) -> bool:
-    """Whether a journal continues at a start, judging by names.
+def _complete(
+    start: _Start, paths: dict[int, Path], session_id: str, folder: Path, reached: int, mark: Mark | None
+) -> bool:
+    """Whether a start is followed by all later records.
 
     A new journal is created after its snapshot, and then the old journal is removed. A crash in between leaves the
-    snapshot with the old journal, which has no records after the snapshot's.
+    snapshot with the old journal, which has no records after the snapshot's. If it has, the snapshot was given up, and
+    its upload to an object store took effect later: then the start before it counts.
     """
     if start.seq in paths:
         return True
-    if start.snapshot is None:
+    if start.snapshot is None or _goes_on(start, paths, session_id):
         return False
     if start.seq == reached and (mark is None or (mark.base < start.seq and mark.base in paths)):
         return True
     missing = start.seq if mark is None else min(start.seq, mark.base)
     raise damaged(journal_path(folder, missing), 0, f"the file is missing; it had record {missing + 1}")
+
+
+def _goes_on(start: _Start, paths: dict[int, Path], session_id: str) -> bool:
+    """Whether the journal that began before a snapshot has records after it."""
+    base = max((each for each in paths if each < start.seq), default=None)
+    if base is None:
+        return False
+    with Reader(paths[base], session_id) as reader:
+        return any(record.seq > start.seq for record in reader)
 
 
 def _restore(start: _Start, spec: SessionSpec, backends: Backends | None) -> Session:

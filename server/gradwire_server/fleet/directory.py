@@ -12,8 +12,8 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from functools import partial, wraps
+from functools import wraps
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -25,6 +25,7 @@ from gradwire_protocol.errors import GradwireError, JournalDamaged, NotFound, Un
 from ..auth.keys import Key
 from ..durable.shared.claims import SESSIONS
 from ..durable.shared.epochs import newest_published
+from ..durable.shared.in_parallel import BATCH, in_parallel
 from ..durable.shared.ownership import certify
 from ..durable.shared.storage import Storage, open_storage
 from ..durable.shared.tombstones import tombstone
@@ -201,12 +202,23 @@ class Directory:
         """Take in all sessions of the shared storage. A look-up does not wait for this."""
         storage = self._storage
         assert storage is not None
-        for session in await self._in_storage(lambda: storage.children(SESSIONS)) or ():
-            if session not in self.sessions.sessions:
-                with suppress(JournalDamaged):
-                    found = await self._in_storage(partial(self._stored, storage, session))
-                    if found is not None:
-                        self.sessions.found(*found)
+        ids = await self._in_storage(lambda: storage.children(SESSIONS)) or ()
+        unknown = iter([each for each in ids if each not in self.sessions.sessions])
+        while batch := list(islice(unknown, BATCH)):
+            for found in await asyncio.to_thread(self._stored_all, storage, batch):
+                self.sessions.found(*found)
+
+    def _stored_all(self, storage: Storage, sessions: list[str]) -> list[tuple[SessionSpec, Resources]]:
+        """As :meth:`_stored`, without those that cannot be read: their look-up tells the error."""
+
+        def read(session: str) -> tuple[SessionSpec, Resources] | None:
+            try:
+                return self._stored(storage, session)
+            except (OSError, GradwireError) as error:
+                log.warning("a session cannot be read", session=session, reason=str(error))
+                return None
+
+        return [each for each in in_parallel(read, sessions) if each is not None]
 
     # Gateways
 

@@ -165,10 +165,13 @@ class Workers:
 
     def _reclaim(self, resources: Resources) -> None:
         """End idle workers whose resources a waiting session of another class may need."""
-        now = time.monotonic()
+        now, needed = time.monotonic(), set(resources.demand())
         for each in list(self.known.values()):
             idle = each.ready and not self._count(each.id) and not each.reserved and not each.draining
-            if idle and each.resources != resources and now - each.idle_since > RECLAIM_AFTER_S:
+            # Another warm worker would take the place of a warm one.
+            warm = not each.assigned and each.resources == self.default
+            helps = each.resources != resources and not needed.isdisjoint(each.resources.demand())
+            if idle and helps and not warm and now - each.idle_since > RECLAIM_AFTER_S:
                 self.stop(each)
 
     # Refusals

@@ -36,7 +36,7 @@ from ..http.state import TheServer, TheTenant
 from ..http.tensor_formats import SAFETENSORS
 from ..routes import keys
 from ..settings.session_spec import Durability
-from ..settings.settings import variable
+from ..settings.settings import Settings, variable
 from .forwarding import Body as ForwardedBody
 from .gateway import Gateway, gateway_of
 from .messages import Placement, Wanted, pack, unpack
@@ -210,14 +210,24 @@ def _device(name: str, model: str, processors: int, memory: int) -> dict[str, An
 @router.post("/v1/keys", include_in_schema=False, status_code=201, response_model=KeyMade)
 async def create_key(server: TheServer, gateway: TheGateway, body: KeyRequest) -> dict[str, Any]:
     """Create a key, unless the other gateways would not know it."""
-    if not gateway.settings.shared_keys and os.environ.get("RAY_ADDRESS"):
+    check_keys_are_shared(gateway.settings)
+    return await keys.create(server, body)
+
+
+def check_keys_are_shared(settings: Settings) -> None:
+    """Check that a key that one gateway creates will be known at all.
+
+    Raises:
+        InvalidRequest: when it will not.
+    """
+    shared = settings.shared_keys and settings.data_dir is not None
+    if not shared and os.environ.get("RAY_ADDRESS"):
         raise InvalidRequest(
             "the other gateways of this fleet would not know this key: give all gateways one shared folder as "
             f"{variable('data_dir')} and set {variable('shared_keys')}, or give them all the keys by file "
             f"({variable('api_keys')}_FILE)",
             setting=variable("shared_keys"),
         )
-    return await keys.create(server, body)
 
 
 fleet_router = APIRouter(prefix="/v1/fleet", tags=["fleet"], responses=PROBLEMS)

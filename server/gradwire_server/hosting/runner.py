@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -25,33 +24,21 @@ from ..durable import snapshots
 from ..durable.disk import Disk
 from ..durable.journal import Journal, disk_refuses, journal_path, superseded
 from ..durable.manifest import Manifest, Mark, Owner
-from ..durable.records import MAX_RECORD_BYTES, GroupNote, Kind, Notes, damaged
+from ..durable.records import GroupNote, Kind, Notes, damaged
 from ..durable.recovery import recover
 from ..durable.shared.home import Home
 from ..durable.store import DiskUse, Lock, read_spec, remove_session, write_spec
 from ..settings.session_spec import JournalPolicy, SessionSpec
 from .journaled_frames import Buffers, encoded, has_freed, plain, refusal
 from .session_groups import SessionGroups
+from .snapshot_schedule import LARGE_BYTES, SnapshotSchedule
 
 How = Literal["new", "recover", "adopt"]
 """How a session starts: empty, recovered from its folder, or imported from a file."""
 
-LARGE_BYTES: Final = 64 << 10
-"""Smaller messages are accepted without a check of the disk space."""
-
-MAX_OVERRUN: Final = 16
-"""While no snapshot is possible, data is refused once the journal is this many times longer than its threshold. At four
-times that length, all frames but tiny ones are refused."""
-
-SMALL_BYTES: Final = 512
-"""Smaller frames are always accepted, because one of them may make a snapshot possible again."""
-
 CHEAP_BYTES: Final = 64 << 20
 CHEAP_RECORDS: Final = 16
 """Before a hand-over, a session of at most this size and with at least this many records takes a snapshot."""
-
-PAUSE_S: Final = 5.0
-"""The pause between attempts to write a snapshot to a full disk."""
 
 _PLAIN: Final = Notes()
 _HUMAN: Final = Notes(human=True)
@@ -179,10 +166,7 @@ class Runner:
         self._manifest: Manifest | None = None
         self._orphans: list[Path] = []
         self._lock: Lock | None = None
-        self._snapshot_bytes = 0
-        self._uncertain = False
-        self._not_before = (0, 0.0)
-        self._postponed = ""
+        self._schedule = SnapshotSchedule(self.policy.journal_bytes)
         self._restore_error: InternalError | None = None
         self.groups = SessionGroups()
         toolchain.wanted()  # a wait for kernels happens here, in the session's thread
@@ -196,7 +180,7 @@ class Runner:
             snapshot = None
             if image is not None:
                 snapshot = snapshots.write(self.disk, folder, self.spec.id, 0, image)
-                self._snapshot_bytes = snapshot.path.stat().st_size
+                self._schedule.snapshot_bytes = snapshot.path.stat().st_size
             owner = Owner(self.spec.id, self.spec.tenant)
             self._manifest = Manifest.begin(self.disk, folder, owner, Mark())
             self._journal = Journal.begin(self.disk, folder, self.spec.id, 0, self.durable, self._manifest, snapshot)
@@ -216,7 +200,7 @@ class Runner:
         kept = read_spec(folder)._replace(spec=self.spec)
         found = recover(self.disk, folder, kept, self._backends)
         self.session, self._journal, self._manifest = found.session, found.journal, found.manifest
-        self._snapshot_bytes, self._uncertain = found.snapshot_bytes, found.uncertain
+        self._schedule.snapshot_bytes, self._schedule.uncertain = found.snapshot_bytes, found.uncertain
 
     def publish_epoch(self) -> None:
         """Make the session's folder the session, if it is in shared storage: after everything in it is durable.
@@ -273,7 +257,7 @@ class Runner:
             message = encoded(frame, buffers, human)
             nbytes = sum(map(len, message))
             if nbytes >= LARGE_BYTES or journal.nbytes > self.policy.journal_bytes:
-                self._check_room(nbytes, bool(frame.payloads))
+                self._schedule.check_room(journal, self._disk_use, nbytes, bool(frame.payloads))
         except GradwireError as error:
             self.session.ran = None
             return refusal(frame.seq, error), []
@@ -288,7 +272,7 @@ class Runner:
             if session.failed:
                 failures = {p.index: plain(p) for p in session.failed if p.code in MOMENTARY}
                 if any(leaves_traces(problem.op) for problem in failures.values()) or has_freed(reply, session.ran):
-                    self._uncertain = True
+                    self._schedule.uncertain = True
                 notes = Notes(human=human, failures=failures)
             if session.engine.groups:
                 notes = self.groups.noted(session, notes)
@@ -309,7 +293,7 @@ class Runner:
             return
         self._ensure_writable()
         try:
-            self._check_room(data.nbytes, True)
+            self._schedule.check_room(self._journal, self._disk_use, data.nbytes, True)
         except LimitExceeded as error:
             self.session.uploads.refuse((client, chunk.transfer), error)
             raise
@@ -363,26 +347,6 @@ class Runner:
         if self._journal is not None and self._journal.failing:
             self.commit()
 
-    def _check_room(self, nbytes: int, brings_data: bool) -> None:
-        journal = self._journal
-        assert journal is not None
-        if nbytes > MAX_RECORD_BYTES:
-            raise LimitExceeded(
-                f"the message has {nbytes:,} bytes; the limit of a journal record is {MAX_RECORD_BYTES:,}; send the "
-                "payloads in chunks",
-                limit=MAX_RECORD_BYTES, value=nbytes,
-            )  # fmt: skip
-        if nbytes >= LARGE_BYTES:
-            self._disk_use.check(nbytes)
-        most = MAX_OVERRUN * self._threshold_bytes() * (1 if brings_data else 4)
-        if journal.nbytes > most and (brings_data or nbytes >= SMALL_BYTES):
-            raise LimitExceeded(
-                f"the journal of the session has {journal.nbytes:,} bytes, and no snapshot can replace it "
-                f"({self._postponed or 'the disk is not writable'}); the limit is {most:,} bytes, "
-                f"{most // self._threshold_bytes()} times the larger of GRADWIRE_JOURNAL_BYTES and the last snapshot",
-                setting="GRADWIRE_JOURNAL_BYTES", limit=most, value=journal.nbytes,
-            )  # fmt: skip
-
     def _restore(self) -> None:
         """Restore the session from its journal after a frame with unknown effects."""
         assert self._journal is not None
@@ -429,7 +393,7 @@ class Runner:
         self._disk_use.count(written)
         if self.session.engine.groups:
             self.groups.committed(self.session)
-        if self._uncertain:
+        if self._schedule.uncertain:
             self.compact()
         if self._home is not None:
             self._home.check()  # last: what was written while this server owned the session reaches its successor
@@ -437,13 +401,20 @@ class Runner:
     def compact(self, force: bool = False) -> bool:
         """Replace the journal by a snapshot, if that is due (or ``force``) and possible. Returns whether it was."""
         journal, manifest, folder = self._journal, self._manifest, self.folder
-        if journal is None or manifest is None or folder is None or journal.dirty or not (force or self._due(journal)):
+        if (
+            journal is None
+            or manifest is None
+            or folder is None
+            or journal.dirty
+            or not (force or self._schedule.due(journal))
+        ):
             return False
         try:
             image = take(self.session)
         except (NotImageable, MemoryError) as error:
-            self._postponed = error.message if isinstance(error, NotImageable) else "not enough memory"
-            self._not_before = journal.nbytes + self._threshold_bytes() // 8, 0.0
+            self._schedule.impossible(
+                journal, error.message if isinstance(error, NotImageable) else "not enough memory"
+            )
             return False
         base = journal.last
         try:
@@ -462,16 +433,14 @@ class Runner:
             log.warning("cannot write a snapshot", session=self.spec.id, error=str(error))
             with suppress(Unavailable):
                 self._remove_orphans()
-            self._postponed = str(error.strerror)
-            self._not_before = 0, time.monotonic() + PAUSE_S
+            self._schedule.failed(str(error.strerror))
             return False
         self._journal = following
         if following is not journal:
             journal.close()
         if self._home is not None:
             self._home.check()  # a successor then knows the snapshot, and needs none of the older files
-        self._snapshot_bytes = written.path.stat().st_size
-        self._uncertain, self._postponed, self._not_before = False, "", (0, 0.0)
+        self._schedule.taken(written.path.stat().st_size)
         self.snapshots_taken += 1
         try:
             for path in superseded(folder, written):
@@ -501,17 +470,6 @@ class Runner:
             raise disk_refuses(error) from None
         self._orphans = []
 
-    def _threshold_bytes(self) -> int:
-        """The journal's length at which a snapshot is due: at least the last snapshot's size, so that snapshots cost no
-        more than the journal."""
-        return max(self.policy.journal_bytes, self._snapshot_bytes)
-
-    def _due(self, journal: Journal) -> bool:
-        nbytes, moment = self._not_before
-        if time.monotonic() < moment:
-            return False
-        return self._uncertain or journal.nbytes >= max(self._threshold_bytes(), nbytes)
-
     # Queries
 
     def describe(self) -> dict[str, Any]:
@@ -532,8 +490,8 @@ class Runner:
             "kernels": kernels,
             "durability": self.spec.durability,
             "journal": {
-                "bytes": journal.nbytes, "records": journal.last, "snapshot_bytes": self._snapshot_bytes,
-                "snapshots_taken": self.snapshots_taken, "postponed": self._postponed,
+                "bytes": journal.nbytes, "records": journal.last, "snapshot_bytes": self._schedule.snapshot_bytes,
+                "snapshots_taken": self.snapshots_taken, "postponed": self._schedule.postponed,
             },
         }  # fmt: skip
 
@@ -587,7 +545,7 @@ class Runner:
     def _shorten(self) -> None:
         """Take a snapshot if that is cheap, so that the next owner starts sooner."""
         journal = self._journal
-        if journal is None or journal.nbytes < self._snapshot_bytes // 4:
+        if journal is None or journal.nbytes < self._schedule.snapshot_bytes // 4:
             return
         if self.session.engine.account.live <= CHEAP_BYTES and journal.last - journal.base >= CHEAP_RECORDS:
             self.compact(force=True)
@@ -618,7 +576,7 @@ class Runner:
                 elif self._home is not None and keep:
                     self._home.release()
                 elif self._home is not None and not self.lost:
-                    self._home.remove(self.spec)
+                    self._home.remove(self.spec.tenant)
         finally:
             if self._home is not None:
                 self._home.leave()

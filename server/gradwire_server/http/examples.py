@@ -75,7 +75,7 @@ BODIES: Final[dict[str, dict[str, Example]]] = {
 }
 PARAMETERS: Final[dict[str, Any]] = {
     "session_id": "s_3vN0uZ1rWk2yQ8aB", "tensor_id": 1, "name": "weights", "key_id": "k_5f0a1b2c3d4e", "seq": 1,
-    "group": "world",
+    "group": "world", "node": "10.0.0.5", "worker": "5f0a1b2c3d4e5f60",
 }  # fmt: skip
 """Of parameters in the path, by name."""
 

@@ -187,6 +187,89 @@ def test_a_commit_that_fails_is_uploaded_again(server: Make, story: Story, state
     assert fingerprint(second.take_over().session) == states[-1]
 
 
+class Unanswered:
+    """A put of a running session is not answered the first time, and takes effect when the test says so."""
+
+    def __init__(self, runner: Runner, name: str, monkeypatch: Any) -> None:
+        storage = runner.disk._storage  # type: ignore[attr-defined]
+        self._put = storage.put
+        self._name = name
+        self._arguments: tuple[str, bytes] | None = None
+        monkeypatch.setattr(storage, "put", self._lossy)
+
+    def _lossy(self, key: str, data: Any) -> None:
+        if self._arguments is None and os.path.basename(key).startswith(self._name):
+            self._arguments = key, data.read_bytes() if isinstance(data, Path) else bytes(data)
+            raise OSError(5, "no answer")
+        self._put(key, data)
+
+    def lands(self) -> None:
+        """The put takes effect."""
+        assert self._arguments is not None
+        self._put(*self._arguments)
+
+
+@pytest.mark.parametrize("rotations", [1, 2])
+def test_a_late_put_of_an_older_manifest_does_no_harm(
+    server: Make, story: Story, states: list[str], monkeypatch: Any, rotations: int
+) -> None:
+    """It names a journal and a snapshot that were replaced and removed since."""
+    first, second, third = server(), server(), server()
+    runner = first.create()
+    story.play(runner, 0, 5)
+    late = Unanswered(runner, "manifest", monkeypatch)
+    assert not runner.compact(force=True)
+    for number in range(rotations):
+        story.play(runner, 5 + number, 6 + number)
+        assert runner.compact(force=True)
+    story.play(runner, 5 + rotations, 9)
+    late.lands()
+    second.sees_the_end_of(first)
+    following = second.take_over()
+    assert fingerprint(following.session) == states[9]
+    story.play(following, 9)
+    third.sees_the_end_of(second)
+    assert fingerprint(third.take_over().session) == states[-1]
+
+
+def test_a_late_put_of_a_snapshot_that_was_given_up_loses_no_records(
+    server: Make, story: Story, states: list[str], monkeypatch: Any
+) -> None:
+    """It has no journal of its own: the journal before it went on."""
+    first, second, third = server(), server(), server()
+    runner = first.create()
+    story.play(runner, 0, 5)
+    late = Unanswered(runner, "snapshot-", monkeypatch)
+    assert not runner.compact(force=True)
+    story.play(runner, 5, 9)
+    late.lands()
+    second.sees_the_end_of(first)
+    following = second.take_over()
+    assert fingerprint(following.session) == states[9]
+    story.play(following, 9)
+    third.sees_the_end_of(second)
+    assert fingerprint(third.take_over().session) == states[-1]
+
+
+def test_a_late_put_of_a_journal_that_was_given_up_does_no_harm(
+    server: Make, story: Story, states: list[str], monkeypatch: Any
+) -> None:
+    """Another journal after the same record would have the same name and another header."""
+    first, second = server(), server()
+    runner = first.create()
+    story.play(runner, 0, 5)
+    late = Unanswered(runner, "0" * 20 + "-", monkeypatch)
+    assert not runner.compact(force=True)
+    assert not runner.compact(force=True)
+    assert "had no answer" in runner.describe()["journal"]["postponed"]
+    story.play(runner, 5, 8)
+    assert runner.compact(force=True)
+    story.play(runner, 8, 9)
+    late.lands()
+    second.sees_the_end_of(first)
+    assert fingerprint(second.take_over().session) == states[9]
+
+
 def test_snapshots_are_copied_inside_the_store(server: Make, story: Story, states: list[str], monkeypatch: Any) -> None:
     first, second = server(), server()
     runner = first.create()

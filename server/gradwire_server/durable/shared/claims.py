@@ -11,12 +11,20 @@ from .storage import Storage
 SESSIONS: Final = "sessions/"
 DIGITS: Final = 10
 
+DELETED: Final = "deleted:"
+"""What the claim of a deletion begins with, in the place of an owner; the session's tenant follows."""
+
 
 class Claim(NamedTuple):
     """A claim: who has it since which epoch. Epoch 0: nobody ever."""
 
     epoch: int
     owner: str
+
+    @property
+    def tenant(self) -> str | None:
+        """The tenant of a session that was deleted by this claim; ``None`` if it was not."""
+        return self.owner.removeprefix(DELETED) if self.owner.startswith(DELETED) else None
 
 
 class ClaimHeld(Exception):
@@ -50,7 +58,9 @@ def newest_claim(storage: Storage, session_id: str) -> Claim:
 
 
 def is_free(storage: Storage, session_id: str, claim: Claim, observer: Observer) -> bool:
-    """Whether a claim has ended: it was released, or its owner has ended."""
+    """Whether a claim has ended: it was released, or its owner has ended. That of a deletion never ends."""
+    if claim.tenant is not None:
+        return False
     if not claim.epoch or storage.get(numbered(session_id, "released", claim.epoch)) is not None:
         return True
     return observer.ended(claim.owner)
@@ -60,7 +70,7 @@ def claim(storage: Storage, session_id: str, lease: OwnerLease, observer: Observ
     """Claim a session. Returns the epoch.
 
     Raises:
-        ClaimHeld: when an owner has it.
+        ClaimHeld: when an owner has it, or it was deleted.
         OwnershipLost: when this owner's lease has ended.
         OSError: when the storage is unreachable.
     """
@@ -80,6 +90,21 @@ def claim(storage: Storage, session_id: str, lease: OwnerLease, observer: Observ
         older = [numbered(session_id, kind, each) for each in epochs_of(storage, session_id, kind) if each < epoch]
         storage.delete(*older)
     return epoch
+
+
+def claim_for_nobody(storage: Storage, session_id: str, epoch: int, tenant: str) -> None:
+    """Delete a session: its next claim, after the own one, is nobody's. No owner can be between the two.
+
+    Raises:
+        ClaimHeld: when another owner has the session meanwhile.
+        OSError: when the storage is unreachable. The session may be deleted then, or later.
+    """
+    storage.create(numbered(session_id, "claims", epoch + 1), f"{DELETED}{tenant}".encode())
+    # An earlier attempt, whose answer was lost, may have created it. And another owner may have come, and removed the
+    # claim whose place this one took.
+    held = newest_claim(storage, session_id)
+    if held.epoch != epoch + 1 or held.tenant is None:
+        raise ClaimHeld(held)
 
 
 def release(storage: Storage, session_id: str, epoch: int) -> None:

@@ -97,8 +97,12 @@ class Home:
         while True:
             try:
                 return claims.claim(self._storage, self.session_id, self._lease, self._observer)
-            except ClaimHeld as held:
-                epoch, owner = held.held
+            except ClaimHeld as error:
+                held = error.held
+            if held.tenant is not None:  # its deletion may have been interrupted
+                bury(self._storage, self.session_id, held.tenant)
+                raise SessionGone(f"session {self.session_id} was deleted")
+            epoch, owner = held
             if owner == self._lease.owner:  # its release failed
                 claims.release(self._storage, self.session_id, epoch)
                 continue
@@ -122,7 +126,7 @@ class Home:
             return False
         try:
             self.epoch = self._claim(wait=False)
-        except Unavailable:
+        except (Unavailable, SessionGone):
             return False
         return True
 
@@ -206,23 +210,34 @@ class Home:
                 log.warning("cannot release a session", session=self.session_id, reason=str(error))
         self._files.leave()
 
-    def remove(self, spec: SessionSpec) -> None:
+    def remove(self, tenant: str) -> None:
         """Delete the session, which this server owns or which is free.
+
+        Args:
+            tenant: whose session it is, for its tombstone.
 
         Raises:
             Unavailable: when another server owns it.
-            OwnershipLost: when this server's lease has ended.
-            OSError: when the storage is unreachable.
+            OwnershipLost: when this server owns it no longer.
+            OSError: when the storage is unreachable. This server has given the session up then, deleted or not.
         """
         with self._lock:
             if self._gone:
                 return
-            if not self.epoch:
-                self.epoch = self._claim(wait=False)
-            self.check()
-            bury(self._storage, self.session_id, spec.tenant)
+            try:
+                if not self.epoch:
+                    self.epoch = self._claim(wait=False)
+                self.check()
+                # From here on this server is no owner, whatever the answers: what was sent may take effect later.
+                epoch, self.epoch = self.epoch, 0
+                claims.claim_for_nobody(self._storage, self.session_id, epoch, tenant)
+                bury(self._storage, self.session_id, tenant)
+            except SessionGone:
+                pass
+            except ClaimHeld:
+                if not is_buried(self._storage, self.session_id):  # else somebody has finished this deletion already
+                    raise ownership_lost("another server has it") from None
             self._gone = True
-            self.epoch = 0
         self._files.leave()
 
     def leave(self) -> None:

@@ -6,6 +6,8 @@ commit. Whole files are one object each. The manifest is uploaded when a journal
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -80,11 +82,14 @@ class MirroredDisk(Disk):
         """Empty until the files are uploaded: before that, nothing is mirrored."""
         self._names: dict[int, Path] = {}
         self._segments: dict[str, list[Segment]] = {}
+        self._unanswered: dict[str, bytes] = {}
+        """Digests of uploads that had no answer, by name: they may take effect at any time."""
         self.uploads = 0
 
     def mirror(self, prefix: str, journals: dict[str, int]) -> None:
         """Upload from here on; ``journals``: the lengths of those that are uploaded already."""
         self._prefix = prefix
+        self._unanswered = {}
         self._segments = {name: [Segment(0, size, WHOLE)] for name, size in journals.items()}
 
     def create(self, path: Path) -> int:
@@ -117,7 +122,14 @@ class MirroredDisk(Disk):
         known.append(segment)
 
     def _put(self, name: str, data: bytes | Path) -> None:
-        self._storage.put(self._prefix + name, data)
+        # An older manifest is as good, but no other file may get the content of an earlier attempt later.
+        if name in self._unanswered and name != MANIFEST and self._unanswered[name] != _digest(data):
+            raise OSError(errno.EAGAIN, f"an earlier upload of {name} with other content had no answer")
+        try:
+            self._storage.put(self._prefix + name, data)
+        except OSError:
+            self._unanswered[name] = _digest(data)
+            raise
         self.uploads += 1
 
     def truncate(self, descriptor: int, size: int) -> None:
@@ -185,6 +197,13 @@ class MirroredDisk(Disk):
                 known[-len(some) :] = [merged]
                 check()
                 self._storage.delete(*(f"{self._prefix}{name}/{each.name}" for each in some))
+
+
+def _digest(data: bytes | Path) -> bytes:
+    if isinstance(data, Path):
+        with open(data, "rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    return hashlib.sha256(data).digest()
 
 
 def _mergeable(known: list[Segment]) -> list[Segment] | None:

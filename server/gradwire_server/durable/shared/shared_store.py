@@ -23,11 +23,12 @@ from .claims import SESSIONS, is_free, newest_claim
 from .directory_storage import DirectoryStorage
 from .epochs import DirectoryEpochs, EpochFiles, newest_published
 from .home import Home
+from .in_parallel import in_parallel
 from .mirrored_epochs import MirroredEpochs
 from .object_storage import ObjectStorage
-from .ownership import LEASE_S, Observer, OwnerLease, certify
+from .ownership import LEASE_S, Observer, OwnerLease, OwnershipLost, certify
 from .storage import Storage, open_storage
-from .tombstones import Tombstone, clear, tombstone
+from .tombstones import Tombstone, bury, tombstone
 
 _ID: Final = re.compile(r"s_[A-Za-z0-9_-]{1,100}")
 
@@ -145,19 +146,21 @@ class SharedStore:
         return None if found is None else found[1].spec
 
     def specs(self) -> Iterator[tuple[str, SessionSpec | DamagedSession]]:
-        """The ids and parameters of all sessions, read one by one; unreadable ones with the error.
+        """The ids and parameters of all sessions, many read at once; unreadable ones with the error.
 
         Raises:
             OSError: when the storage is unreachable.
         """
-        for session_id in self.storage.children(SESSIONS):
-            try:
-                found = newest_published(self.storage, session_id)
-            except JournalDamaged as error:
-                yield session_id, DamagedSession(error, None)
-                continue
+        for found in in_parallel(self._spec_of, self.storage.children(SESSIONS)):
             if found is not None:
-                yield session_id, found[1].spec
+                yield found
+
+    def _spec_of(self, session_id: str) -> tuple[str, SessionSpec | DamagedSession] | None:
+        try:
+            found = newest_published(self.storage, session_id)
+        except JournalDamaged as error:
+            return session_id, DamagedSession(error, None)
+        return None if found is None else (session_id, found[1].spec)
 
     def owner_of(self, session_id: str) -> str | None:
         """The owner that has a session now, as far as it is known; ``None`` if it is free.
@@ -166,7 +169,8 @@ class SharedStore:
             OSError: when the storage is unreachable.
         """
         held = newest_claim(self.storage, session_id)
-        return None if is_free(self.storage, session_id, held, self.observer) else held.owner
+        free = held.tenant is not None or is_free(self.storage, session_id, held, self.observer)
+        return None if free else held.owner
 
     def remove(self, session_id: str) -> None:
         """Delete a session that this server owns or that is free.
@@ -177,7 +181,7 @@ class SharedStore:
         """
         found = self.find(session_id)
         if isinstance(found, SessionSpec):
-            self.home(session_id).remove(found)
+            self.home(session_id).remove(found.tenant)
         self._homes.pop(session_id, None)
 
     def check_room(self, nbytes: int = 0) -> None:
@@ -224,11 +228,14 @@ class SharedStore:
             self.lease.check()
             if session_id in self._homes:
                 continue
-            with suppress(JournalDamaged):
+            with suppress(JournalDamaged, OwnershipLost):  # if its lease is over, the next check says so
                 self._sweep_session(session_id, now)
 
     def _sweep_session(self, session_id: str, now: float) -> None:
         held = newest_claim(self.storage, session_id)
+        if held.tenant is not None:  # its deletion was interrupted
+            bury(self.storage, session_id, held.tenant)
+            return
         if not is_free(self.storage, session_id, held, self.observer):
             return
         found = newest_published(self.storage, session_id)
@@ -238,20 +245,29 @@ class SharedStore:
             if not held.epoch and now - self._remains.setdefault(session_id, now) < SWEEP_EVERY_S / 2:
                 return
             self._remains.pop(session_id, None)
-            log.warning("removing the remains of a session", session=session_id)
-            clear(self.storage, session_id)
+            self._remove_unused(session_id, "", "its creation was interrupted", self._is_unpublished)
             return
         _, record = found
-        used = self.storage.get(f"{SESSIONS}{session_id}/used")
+        used = self._used(session_id)
         last = max(record.at, float(used.decode()) if used else 0.0)
         if now - last > record.spec.ttl_s + EXPIRY_SLACK_S:
-            home = self.home(session_id)
-            if not home.claim_anew():
-                return
-            # Somebody may have used and released it since.
-            if self.storage.get(f"{SESSIONS}{session_id}/used") == used:
-                log.info("session ended", session=session_id, reason="expired")
-                home.remove(record.spec)
-            else:
-                home.abandon()
+            self._remove_unused(session_id, record.spec.tenant, "expired", lambda each: self._used(each) == used)
+
+    def _remove_unused(self, session_id: str, tenant: str, reason: str, is_unused: Callable[[str], bool]) -> None:
+        """Delete a session that nobody owns, unless somebody has owned and used it since it was looked at."""
+        home = self.home(session_id)
+        if not home.claim_anew():
+            return
+        try:
+            if is_unused(session_id):
+                log.info("session ended", session=session_id, reason=reason)
+                home.remove(tenant)
+        finally:
+            home.abandon()
             self.forget(session_id)
+
+    def _used(self, session_id: str) -> bytes | None:
+        return self.storage.get(f"{SESSIONS}{session_id}/used")
+
+    def _is_unpublished(self, session_id: str) -> bool:
+        return newest_published(self.storage, session_id) is None

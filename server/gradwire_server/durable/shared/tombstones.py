@@ -38,7 +38,7 @@ def is_buried(storage: Storage, session_id: str) -> bool:
 
 
 def bury(storage: Storage, session_id: str, tenant: str) -> None:
-    """Delete a session for good. The caller owns it. After an interruption, a sweep goes on.
+    """Remove a session whose newest claim is nobody's. After an interruption, the next contender or a sweep goes on.
 
     Raises:
         OSError: when the storage is unreachable.
@@ -48,10 +48,13 @@ def bury(storage: Storage, session_id: str, tenant: str) -> None:
 
 
 def clear(storage: Storage, session_id: str) -> None:
-    """Remove all files of a session, first those that make it exist."""
+    """Remove all files of a deleted session: first those that make it exist, last the claim that keeps owners out."""
     top = f"{SESSIONS}{session_id}/"
-    for prefix in (f"{top}published/", top):
-        storage.delete(*storage.keys(prefix))
+    storage.delete(*storage.keys(f"{top}published/"))
+    claims = storage.keys(f"{top}claims/")
+    storage.delete(*(key for key in storage.keys(top) if key not in claims))
+    storage.delete(*claims[:-1])
+    storage.delete(*claims[-1:])
 
 
 def sweep(storage: Storage, now: float) -> None:
