@@ -21,6 +21,9 @@ PATIENCE_S: Final = 20.0
 
 PAUSE_S: Final = 0.1
 
+STARTS: Final = 3
+"""How often a Ray of the server's own is started. Its processes have few seconds each, too few on a busy machine."""
+
 GATEWAY_ONLY: Final = frozenset(
     {
         "host", "port", "api_keys", "admin_keys", "data_dir", "audit_log", "tls_cert", "tls_key", "root_path",
@@ -44,13 +47,16 @@ def connect_ray(log_to_driver: bool = False) -> None:
     protect_ray()
     address = os.environ.get("RAY_ADDRESS")
     facts: dict[str, Any] = {"namespace": NAMESPACE, "log_to_driver": log_to_driver, "configure_logging": False}
-    try:
-        if address:
-            ray.init(address=address, **facts)
-        else:
-            ray.init(include_dashboard=False, **facts)
-    except (ConnectionError, RuntimeError) as error:
-        raise ValueError(f"RAY_ADDRESS={address or ''}: no Ray cluster: {error}") from None
+    where = {"address": address} if address else {"include_dashboard": False}
+    for attempt in range(STARTS if not address else 1):
+        try:
+            ray.init(**where, **facts)
+            return
+        except (ConnectionError, RuntimeError) as error:
+            problem = error
+            ray.shutdown()
+            log.warning("Ray did not start", attempt=attempt + 1, reason=str(error))
+    raise ValueError(f"RAY_ADDRESS={address or ''}: no Ray cluster: {problem}")
 
 
 def protect_ray() -> None:
