@@ -1,4 +1,4 @@
-"""One fleet for all tests."""
+"""A fleet for each module of tests."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ import gradwire
 
 from .running_fleet import RunningFleet, running_fleet
 
+CLUSTERS = frozenset({"fleet", "wide"})
+"""Fixtures that start a Ray cluster."""
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests of this folder run in one process: their Ray cluster takes a machine's
-    processors."""
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
+    """The tests of a module that use a cluster run in one process, so that each module starts one."""
     for item in items:
-        if "tests/fleet/" in item.nodeid:
-            item.add_marker(pytest.mark.xdist_group("fleet"))
+        if "tests/fleet/" in item.nodeid and CLUSTERS & set(item.fixturenames):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 @pytest.fixture(scope="module")
