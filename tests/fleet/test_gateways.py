@@ -68,7 +68,7 @@ def test_a_gateway_waits_for_a_worker_longer_than_a_frame_may_run() -> None:
 @pytest.mark.parametrize(
     ("given", "mode", "warned"),
     [
-        ({}, "token", False),
+        ({}, None, False),
         ({"RAY_AUTH_MODE": "disabled"}, "disabled", True),
         ({"RAY_ADDRESS": "10.0.0.1:6379"}, None, True),
         ({"RAY_ADDRESS": "10.0.0.1:6379", "RAY_AUTH_MODE": "token"}, "token", False),

@@ -60,10 +60,9 @@ def connect_ray(log_to_driver: bool = False) -> None:
 
 
 def protect_ray() -> None:
-    """Have a Ray of this server's own ask for a token, and warn when a cluster does not: Ray runs anybody's code."""
-    if not os.environ.get("RAY_ADDRESS"):
-        os.environ.setdefault("RAY_AUTH_MODE", "token")
-    if os.environ.get("RAY_AUTH_MODE", "").lower() != "token":
+    """Warn when Ray asks for no token: it runs anybody's code. A Ray of the server's own asks for one by itself."""
+    mode = os.environ.get("RAY_AUTH_MODE", "" if os.environ.get("RAY_ADDRESS") else "token")
+    if mode.lower() != "token":
         log.warning("Ray asks for no token: whoever reaches its ports owns the fleet", setting="RAY_AUTH_MODE")
 
 
