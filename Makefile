@@ -40,7 +40,7 @@ $(BIN)/python:
 		     "(Debian and Ubuntu: apt-get install python3-venv) and run make again" >&2; exit 1; }
 
 $(FULL): $(PINS) | $(BIN)/python
-	$(PIP) install -e '.[server,cluster,test,dev]' -c constraints.txt
+	$(PIP) install -e '.[server,test,dev]' -c constraints.txt
 	@touch $(FULL) $(DEMO)
 
 $(DEMO): $(PINS) | $(BIN)/python
