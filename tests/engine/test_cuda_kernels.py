@@ -144,7 +144,7 @@ def test_the_gradient_of_an_embedding(pair: Pair, shape: tuple[int, ...], cols: 
 
 
 def test_the_gradient_of_an_embedding_of_a_part_of_a_longer_text(pair: Pair) -> None:
-    """CuPy's scattered sums are in no order, so that a slice must not be left to them."""
+    """A slice has strides, which the kernel does not take: it is copied, not declined."""
     engine = pair.device
     text = engine.from_numpy(np.random.default_rng(0).integers(0, 7, (6, 9)))
     tokens = engine.call("slice", text, 1, 0, 8)

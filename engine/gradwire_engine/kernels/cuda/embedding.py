@@ -23,7 +23,7 @@ def embedding_backward(
     usable = element_of(g.dtype) in TYPES and element_of(indices.dtype) == "int64"
     if not usable or scale_grad_by_freq or not 0 < count <= MOST_ROWS or not cols:
         return NotImplemented
-    # Tokens are often a slice of a longer text. To decline them would lose the order for a copy's price.
+    # Tokens are often a slice of a longer text: copying them is cheaper than sorting all elements of `g`.
     g, indices = xp.ascontiguousarray(g), xp.ascontiguousarray(indices)
     made = xp.zeros((num_weights, cols), g.dtype)
     threads = min(256, -(-cols // 32) * 32)
