@@ -21,6 +21,7 @@ OTHERS = {
     "session_host": "one of inline, process, ray",
     "autoscaling": "true or false",
     "direct": "true or false",
+    "shared_keys": "true or false",
     "compiled_kernels": "one of auto, off, wait",
     "plans": "one of on, off",
     "worker_per": "one of key, session",
