@@ -1,14 +1,17 @@
-"""An S3-compatible server in this process: moto's, an emulation."""
+"""An S3-compatible server in this process (moto's, an emulation), and the files of owners that stopped."""
 
 from __future__ import annotations
 
 import itertools
 import logging
+import os
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from gradwire_server.durable.disk import Disk
 from gradwire_server.durable.shared.object_storage import ObjectStorage
 
 _NUMBERS = itertools.count()
@@ -37,3 +40,30 @@ def bucket(s3: str) -> ObjectStorage:
         f"s3://bucket-a/test-{next(_NUMBERS)}",
         endpoint=s3, region="us-east-1", access_key_id="x", secret_access_key="y",
     )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _files_of_stopped_owners(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Close what an owner left open that only the test has stopped: its process, which would close it, goes on."""
+    if "servers" in request.fixturenames:  # they close their files themselves, after several tests
+        yield
+        return
+    left: set[int] = set()
+
+    def create(self: Disk, path: Path, create: Callable[[Disk, Path], int] = Disk.create) -> int:
+        left.add(descriptor := create(self, path))
+        return descriptor
+
+    def reopen(self: Disk, path: Path, reopen: Callable[[Disk, Path], int] = Disk.reopen) -> int:
+        left.add(descriptor := reopen(self, path))
+        return descriptor
+
+    def close(self: Disk, descriptor: int, close: Callable[[Disk, int], None] = Disk.close) -> None:
+        left.discard(descriptor)
+        close(self, descriptor)
+
+    for method in (create, reopen, close):
+        monkeypatch.setattr(Disk, method.__name__, method)
+    yield
+    for descriptor in left:
+        os.close(descriptor)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import select
 import socket
 import ssl
 import time
@@ -43,6 +42,7 @@ from gradwire_protocol.frames import Hello, Message, Redirect, Refusal, Welcome
 
 from . import tls
 from .http_logging import stream_logger
+from .readiness import wait_either, wait_readable
 from .replies import error_of
 
 RECEIVE_BYTES: Final = 64 << 10
@@ -290,7 +290,7 @@ class Connection:
                 pass
             except OSError as error:
                 raise Disconnected(f"sending failed: {error}") from None
-            readable, writable, _ = select.select([self._socket], [self._socket], [], self.heartbeat)
+            readable, writable = wait_either(self._socket, self.heartbeat)
             if readable:
                 self._receive(0)
                 stalled = 0
@@ -322,7 +322,7 @@ class Connection:
         if isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
             return True
         try:
-            return bool(select.select([self._socket], [], [], None if timeout is None else max(timeout, 0))[0])
+            return wait_readable(self._socket, timeout)
         except (OSError, ValueError) as error:  # ValueError: the socket was closed
             raise Disconnected(f"receiving failed: {error}") from None
 
