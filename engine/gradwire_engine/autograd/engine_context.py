@@ -102,6 +102,19 @@ class ChangeLog(Protocol):
         """The frame cannot be taken back any more."""
 
 
+class GradientWatcher(Protocol):
+    """Told by a backward of the gradients of leaves as soon as they are complete, before the leaves have them."""
+
+    def begin(self, leaves: list[Tensor]) -> None:
+        """A backward begins, which may give these leaves a gradient."""
+
+    def arrived(self, leaf: Tensor, gradient: Tensor | None) -> None:
+        """What this backward adds to the gradient of a leaf is complete."""
+
+    def finish(self) -> None:
+        """All have arrived. No gradient is held any more from here on."""
+
+
 class NodeObserver(Protocol):
     """Told of every node while a region is open (:class:`.regions.RecomputedRegion`)."""
 
@@ -134,6 +147,7 @@ class EngineContext(Protocol):
     position: int
     timeline: list[tuple[int, str, int, int, int]] | None
     tracer: FrameTracer | None
+    watcher: GradientWatcher | None
     undo: ChangeLog | None
     clock: Clock
     takes_short_ways: bool

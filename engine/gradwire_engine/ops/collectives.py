@@ -22,6 +22,7 @@ from ..autograd.inplace import check_writable
 from ..autograd.registry import control
 from ..autograd.tensor import Storage, Tensor
 from ..runtime.arrays import Array
+from ..runtime.background import Lane
 from ..runtime.groups import Group
 
 CHUNK_BYTES: Final = 1 << 18
@@ -114,7 +115,7 @@ def _bytes(values: Array) -> bytes:
     return values.tobytes()
 
 
-def _take(group: Group, peer: int, into: Array) -> Array:
+def _take(group: Lane, peer: int, into: Array) -> Array:
     """The next message of a peer as an array like ``into``."""
     data = group.receive(peer)
     if len(data) != into.nbytes:
@@ -125,7 +126,7 @@ def _take(group: Group, peer: int, into: Array) -> Array:
 
 
 def _scatter_reduced(
-    group: Group, values: Array, segments: list[tuple[int, int]], op: str, onward: bool = False
+    group: Lane, values: Array, segments: list[tuple[int, int]], op: str, onward: bool = False
 ) -> None:
     """Reduce segment r, over all ranks, into ``values`` of rank r. The sum begins with the rank after that one.
 
@@ -148,7 +149,7 @@ def _scatter_reduced(
                 group.send(after, _bytes(mine))
 
 
-def _gather_round(group: Group, values: Array, segments: list[tuple[int, int]], begun: bool = False) -> None:
+def _gather_round(group: Lane, values: Array, segments: list[tuple[int, int]], begun: bool = False) -> None:
     """Copy segment r from rank r into ``values`` of all. ``begun``: each rank has sent its own already."""
     ranks, rank = group.world_size, group.rank
     after, before = (rank + 1) % ranks, (rank - 1) % ranks
@@ -163,7 +164,7 @@ def _gather_round(group: Group, values: Array, segments: list[tuple[int, int]], 
                 group.send(after, _bytes(values[begin:end]))
 
 
-def all_reduced(group: Group, values: Array, op: str) -> None:
+def all_reduced(group: Lane, values: Array, op: str) -> None:
     """Reduce ``values`` of all ranks, element by element; each has the result there then."""
     segments = _segments(values.size, group.world_size)
     _scatter_reduced(group, values, segments, op, onward=True)

@@ -20,15 +20,14 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 
 from gradwire_protocol.errors import Cancelled, CollectiveError, GroupNotOpen
 
+from .arrays import Array
+from .background import POLL_S, Background, BackgroundQueue, Lane
 from .deadline import Clock
 
 CONNECTIONS_S: Final = 15.0
 """How long a collective of a recovered session waits for the host to connect the group again."""
 
 T = TypeVar("T")
-
-POLL_S: Final = 0.05
-"""How long a wait goes on before it looks whether its frame was cancelled."""
 
 Received = tuple[int, bytes | bytearray]
 """A peer, and what came from it."""
@@ -90,7 +89,7 @@ class Sent(NamedTuple):
 
     number: int
     what: str
-    data: bytes
+    data: bytes | memoryview
     awaited: bool
 
 
@@ -107,7 +106,8 @@ class Exchanged(NamedTuple):
 
 
 class Communicator(Protocol):
-    """What a host provides to an open group. Its methods are called by the session's thread."""
+    """What a host provides to an open group. One thread at a time calls its methods: the session's, or for
+    :meth:`post` and :meth:`take` that of a collective which runs beside it."""
 
     def post(self, peer: int) -> None:
         """The outbox has a new message for this peer."""
@@ -167,6 +167,8 @@ class Group:
         self._what = ""
         self._all = start.collectives
         self._clock = Clock()
+        self._started: deque[Background] = deque()
+        self._background = BackgroundQueue()
 
     @property
     def rank(self) -> int:
@@ -251,6 +253,8 @@ class Group:
         self._what, self._clock = what, clock
         begun = len(self.taken)
         try:
+            if self._started and self._started[0].what != what:
+                raise self.error(self.rank, f"{what} comes while {self._started[0].what} is due")
             if self._replayed is None and self.communicator is None and self.world_size > 1:
                 self._wait_for_connections()
             yield
@@ -266,8 +270,52 @@ class Group:
         """No further collective of this group can run, here or on another rank."""
         if not self.failed:
             self.failed = reason
+            while self._started:
+                self._started.popleft().unwanted = True
             if self.communicator is not None:
                 self.communicator.fail(reason)
+
+    # Collectives that run beside the session's thread
+
+    @property
+    def starts(self) -> bool:
+        """Whether a collective can be started before its record: not in a replay, nor without connections."""
+        return not self.failed and self._replayed is None and self.communicator is not None and self.world_size > 1
+
+    def start(self, what: str, values: Array, work: Callable[[Lane], None]) -> None:
+        """Start the next collective of all ranks that has not been started. Its record asks for :meth:`started`.
+
+        Args:
+            what: as for :meth:`collective`.
+            values: a buffer of its own, which ``work`` changes.
+        """
+        numbered = f"{what} as collective {self._all + len(self._started) + 1}"
+        found = Background(self, numbered, values, work)
+        self._started.append(found)
+        self._background.add(found)
+
+    def started(self) -> Array | None:
+        """The values of the collective that runs, if it was started before; waits for them.
+
+        Raises:
+            CollectiveError: what it failed with.
+            Cancelled: when the frame was cancelled, and can be undone.
+        """
+        if not self._started:
+            return None
+        found = self._started[0]
+        if not found.done.is_set():
+            self._poll(None, lambda: found.done.wait(POLL_S) or None)
+        if found.error_found is not None:
+            raise found.error_found
+        self.taken += found.taken
+        self._started.popleft()
+        return found.values
+
+    def end_started(self, reason: str) -> None:
+        """The frame is over: what was started and has no record any more fails."""
+        if self._started:
+            self.fail(f"rank {self.rank} ended in {self._started[0].what}: {reason}")
 
     def _wait_for_connections(self) -> None:
         end = time.monotonic() + min(self.spec.timeout_s, CONNECTIONS_S)
@@ -281,11 +329,15 @@ class Group:
 
     # Messages
 
-    def send(self, peer: int, data: bytes, awaited: bool = False) -> None:
+    def send(self, peer: int, data: bytes | memoryview, awaited: bool = False) -> None:
         """Send a message to a peer. ``awaited``: :meth:`delivered` is called next."""
+        self.put(self._what, peer, data, awaited)
+
+    def put(self, what: str, peer: int, data: bytes | memoryview, awaited: bool = False) -> None:
+        """Send a message that is part of this collective."""
         self.sent[peer] += 1
         with self.lock:
-            self.outbox[peer].append(Sent(self.sent[peer], self._what, data, awaited))
+            self.outbox[peer].append(Sent(self.sent[peer], what, data, awaited))
         if self._replayed is None and self.communicator is not None:
             self.bytes_sent += len(data)
             self.communicator.post(peer)
@@ -301,17 +353,33 @@ class Group:
             origin, data = next(self._replayed, (-1, b""))
             if origin != peer:
                 raise self.error(peer, f"the journal has a message of rank {origin} where one of rank {peer} is due")
+            self.received[peer] += 1
         else:
-            what, data = self._wait_for(peer)
-            if what != self._what:
-                raise self.error(
-                    peer, f"group {self.spec.name!r}: {self.named(peer)} runs {what}, but rank {self.rank} {self._what}"
-                )
+            data = self.checked(peer, self._what, *self._wait_for(peer))
             if self.keeps:
                 self.taken.append((peer, data))
-            self.bytes_received += len(data)
+        return data
+
+    def checked(self, peer: int, what: str, theirs: str, data: bytes | bytearray) -> bytes | bytearray:
+        """Count a message that has come, which is to be of this collective.
+
+        Raises:
+            CollectiveError: when it is of another one.
+        """
+        if theirs != what:
+            raise self.error(
+                peer, f"group {self.spec.name!r}: {self.named(peer)} runs {theirs}, but rank {self.rank} {what}"
+            )
+        self.bytes_received += len(data)
         self.received[peer] += 1
         return data
+
+    def late(self, peer: int, what: str) -> CollectiveError:
+        """The error of a peer that has not come in time."""
+        return self.error(
+            peer,
+            f"group {self.spec.name!r}: {self.named(peer)} did not come to {what} within {self.spec.timeout_s:g} s",
+        )
 
     def delivered(self, peer: int) -> None:
         """Wait until a peer's host has what was sent to it.
@@ -333,7 +401,8 @@ class Group:
             found = self._poll(peer, lambda: communicator.take(peer, POLL_S))
         return found
 
-    def _poll(self, peer: int, ask: Callable[[], T | None]) -> T:
+    def _poll(self, peer: int | None, ask: Callable[[], T | None]) -> T:
+        """Ask again and again, for as long as the peer may take; without one, as long as it takes."""
         communicator = self.communicator
         assert communicator is not None
         began = time.monotonic()
@@ -347,12 +416,8 @@ class Group:
                     if not self._clock.undo or self._clock.undo[-1] is not None:
                         raise Cancelled(f"{self._what}: the frame was cancelled and undone")
                     raise self.error(self.rank, f"{self._what}: the frame was cancelled while it waited")
-                if time.monotonic() - began > self.spec.timeout_s:
-                    raise self.error(
-                        peer,
-                        f"group {self.spec.name!r}: {self.named(peer)} did not come to {self._what} within "
-                        f"{self.spec.timeout_s:g} s",
-                    )
+                if peer is not None and time.monotonic() - began > self.spec.timeout_s:
+                    raise self.late(peer, self._what)
         finally:
             spent = time.monotonic() - began
             self.waited_s += spent

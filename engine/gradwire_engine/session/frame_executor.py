@@ -33,6 +33,7 @@ from ..runtime.arrays import Array, native
 from ..runtime.deadline import Clock
 from ..runtime.memory import UNLIMITED
 from . import names
+from .averages_ahead import averages_after
 from .clients import NESTED_NUMBER_BYTES, Client
 from .json_values import entries, to_json
 from .payloads import payload_array
@@ -147,7 +148,10 @@ class FrameExecution(PreparedFrame):
                     engine.position = begin + index
                     if index == past and alone:
                         undo.give_up()
+                    if engine.groups and alone and record[0] == "backward":
+                        engine.watcher = averages_after(self, index)
                     take(record, scalars, payloads)
+                    engine.watcher = None
                     for slot in self.frees[index]:
                         self.made[slot] = GONE
                 if clock.cancelled:
@@ -157,7 +161,9 @@ class FrameExecution(PreparedFrame):
                     undo.undo()
                 raise
             finally:
-                engine.undo = None
+                engine.undo = engine.watcher = None
+                for group in engine.groups.values():
+                    group.end_started("its frame was cancelled")
                 if alone:
                     undo.forget()
 

@@ -330,7 +330,7 @@ class PeerLink:
             return box[at]
 
 
-def _send(connection: socket.socket, header: bytes, data: bytes) -> None:
+def _send(connection: socket.socket, header: bytes, data: bytes | memoryview) -> None:
     if len(data) < 1 << 14:
         connection.sendall(header + data)
         return
