@@ -76,7 +76,7 @@ def _values(engine: EngineContext, tensor: Tensor) -> Array:
 
 
 def _write(engine: EngineContext, tensor: Tensor, values: Array) -> None:
-    """Write values over a tensor, on whatever device it is."""
+    """Copy values over a tensor, on whatever device it is."""
     host = values.reshape(tensor.shape)
     tensor.array[...] = engine.backends[tensor.device].from_host(host)
     tensor.storage.version += 1
@@ -115,6 +115,11 @@ def _bytes(values: Array) -> bytes:
     return values.tobytes()
 
 
+def _final(values: Array) -> memoryview:
+    """The bytes of values that nobody writes to any more: they need no copy."""
+    return memoryview(values.view(np.uint8))
+
+
 def _take(group: Lane, peer: int, into: Array) -> Array:
     """The next message of a peer as an array like ``into``."""
     data = group.receive(peer)
@@ -145,12 +150,15 @@ def _scatter_reduced(
             reduce(_take(group, before, mine), mine, out=mine)
             if last and op == "avg":
                 np.divide(mine, mine.dtype.type(ranks), out=mine)
-            if onward or not last:
+            if onward and last:
+                group.send(after, _final(mine))
+            elif not last:
                 group.send(after, _bytes(mine))
 
 
 def _gather_round(group: Lane, values: Array, segments: list[tuple[int, int]], begun: bool = False) -> None:
-    """Copy segment r from rank r into ``values`` of all. ``begun``: each rank has sent its own already."""
+    """Copy segment r from rank r into ``values`` of all. ``begun``: each rank has sent its own already, and nobody
+    writes to ``values`` afterwards."""
     ranks, rank = group.world_size, group.rank
     after, before = (rank + 1) % ranks, (rank - 1) % ranks
     if ranks > 1 and not begun:
@@ -161,11 +169,12 @@ def _gather_round(group: Lane, values: Array, segments: list[tuple[int, int]], b
         for begin, end in _chunks(segment, values.itemsize):
             values[begin:end] = _take(group, before, values[begin:end])
             if step < ranks - 1:
-                group.send(after, _bytes(values[begin:end]))
+                group.send(after, (_final if begun else _bytes)(values[begin:end]))
 
 
 def all_reduced(group: Lane, values: Array, op: str) -> None:
-    """Reduce ``values`` of all ranks, element by element; each has the result there then."""
+    """Reduce ``values`` of all ranks, element by element; each has the result there then. Nobody may write to it
+    afterwards, since what travels is not copied: take what is to change from there."""
     segments = _segments(values.size, group.world_size)
     _scatter_reduced(group, values, segments, op, onward=True)
     _gather_round(group, values, segments, begun=True)

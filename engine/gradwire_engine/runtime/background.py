@@ -43,7 +43,7 @@ class Lane(Protocol):
     def send(self, peer: int, data: bytes | memoryview, awaited: bool = False) -> None:
         """Send a message to a peer."""
 
-    def receive(self, peer: int) -> bytes | bytearray:
+    def receive(self, peer: int) -> bytes | memoryview:
         """The next message of a peer."""
 
 
@@ -86,7 +86,7 @@ class Background:
     def send(self, peer: int, data: bytes | memoryview, awaited: bool = False) -> None:
         self._group.put(self.what, peer, data, awaited)
 
-    def receive(self, peer: int) -> bytes | bytearray:
+    def receive(self, peer: int) -> bytes | memoryview:
         group, communicator, began = self._group, self._group.communicator, time.monotonic()
         assert communicator is not None
         while (found := communicator.take(peer, POLL_S)) is None:

@@ -29,7 +29,7 @@ CONNECTIONS_S: Final = 15.0
 
 T = TypeVar("T")
 
-Received = tuple[int, bytes | bytearray]
+Received = tuple[int, bytes | memoryview]
 """A peer, and what came from it."""
 
 
@@ -112,7 +112,7 @@ class Communicator(Protocol):
     def post(self, peer: int) -> None:
         """The outbox has a new message for this peer."""
 
-    def take(self, peer: int, timeout_s: float) -> tuple[str, bytes | bytearray] | None:
+    def take(self, peer: int, timeout_s: float) -> tuple[str, bytes | memoryview] | None:
         """The next message of a peer and what it is part of; ``None`` after the timeout.
 
         Raises:
@@ -342,7 +342,7 @@ class Group:
             self.bytes_sent += len(data)
             self.communicator.post(peer)
 
-    def receive(self, peer: int) -> bytes | bytearray:
+    def receive(self, peer: int) -> bytes | memoryview:
         """The next message of a peer.
 
         Raises:
@@ -360,7 +360,7 @@ class Group:
                 self.taken.append((peer, data))
         return data
 
-    def checked(self, peer: int, what: str, theirs: str, data: bytes | bytearray) -> bytes | bytearray:
+    def checked(self, peer: int, what: str, theirs: str, data: bytes | memoryview) -> bytes | memoryview:
         """Count a message that has come, which is to be of this collective.
 
         Raises:
@@ -393,7 +393,7 @@ class Group:
         assert communicator is not None
         self._poll(peer, lambda: communicator.sent_to(peer, number, POLL_S) or None)
 
-    def _wait_for(self, peer: int) -> tuple[str, bytes | bytearray]:
+    def _wait_for(self, peer: int) -> tuple[str, bytes | memoryview]:
         communicator = self.communicator
         assert communicator is not None
         found = communicator.take(peer, 0)

@@ -49,7 +49,7 @@ class GroupLinks:
     def post(self, peer: int) -> None:
         self._links[peer].post()
 
-    def take(self, peer: int, timeout_s: float) -> tuple[str, bytes | bytearray] | None:
+    def take(self, peer: int, timeout_s: float) -> tuple[str, bytes | memoryview] | None:
         found = self._links[peer].take(timeout_s)
         if found is None:
             return None

@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 import msgspec
+import numpy as np
 
 _HEADER: Final = struct.Struct("<BxHIQQ")
 HEADER_BYTES: Final = _HEADER.size
@@ -72,7 +73,7 @@ class Incoming(NamedTuple):
     kind: Kind
     number: int
     text: str
-    data: bytearray
+    data: memoryview
 
 
 def head(kind: Kind, number: int, text: bytes = b"", nbytes: int = 0) -> bytes:
@@ -96,23 +97,23 @@ def read(connection: socket.socket, most: int = LARGEST, deadline: float | None 
     kind, text_bytes, _, number, nbytes = _HEADER.unpack(found)
     if nbytes > most or text_bytes > most:
         raise ValueError(f"a message of {nbytes:,} bytes; the limit is {most:,}")
-    text = _exactly(connection, text_bytes, deadline)
+    text = _exactly(connection, text_bytes, deadline) if text_bytes else memoryview(b"")
     data = _exactly(connection, nbytes, deadline)
     if text is None or data is None:
         return None
-    return Incoming(Kind(kind), number, text.decode(), data)
+    return Incoming(Kind(kind), number, str(text, "utf-8"), data)
 
 
-def _exactly(connection: socket.socket, nbytes: int, deadline: float | None) -> bytearray | None:
-    data = bytearray(nbytes)
-    view, done = memoryview(data), 0
+def _exactly(connection: socket.socket, nbytes: int, deadline: float | None) -> memoryview | None:
+    data = memoryview(np.empty(nbytes, np.uint8))  # type: ignore[arg-type]  # not zeroed, unlike a bytearray
+    done = 0
     while done < nbytes:
         if deadline is not None:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise TimeoutError("the message did not arrive in time")
             connection.settimeout(left)
-        got = connection.recv_into(view[done:])
+        got = connection.recv_into(data[done:])
         if not got:
             return None
         done += got

@@ -48,7 +48,9 @@ class PeerLink:
     def __init__(self, group: Group, peer: int, secret: str, address: Callable[[], tuple[str, int]]) -> None:
         self.group, self.peer = group, peer
         self._secret, self._address = secret, address
-        self._state = threading.Condition()
+        # Two conditions over one lock: what arrives wakes the session's thread, and not those that write and connect.
+        lock = threading.RLock()
+        self._state, self._came = threading.Condition(lock), threading.Condition(lock)
         self._write = threading.Lock()
         self._connection: socket.socket | None = None
         self._inbox: deque[Incoming] = deque()
@@ -88,27 +90,28 @@ class PeerLink:
             finally:
                 self._write.release()
             with self._state:
-                self._state.notify_all()
+                if self._has_work():
+                    self._state.notify_all()
 
     def take(self, timeout_s: float) -> Incoming | None:
         """The next message, a ``FAILED`` one if the peer gave up; ``None`` after the timeout."""
         with self._state:
             if not self._inbox and self._failure is None and timeout_s:
-                self._state.wait(timeout_s)
+                self._came.wait(timeout_s)
             if self._inbox:
                 return self._inbox.popleft()
             if self._failure is None and self._lost is not None and time.monotonic() > self._lost_at + FAREWELL_S:
                 self._failure = self._lost
             if self._failure is not None:
                 rank, reason = self._failure
-                return Incoming(Kind.FAILED, rank, reason, bytearray())
+                return Incoming(Kind.FAILED, rank, reason, memoryview(b""))
             return None
 
     def acknowledged(self, number: int, timeout_s: float) -> bool:
         """Whether the peer's host has this message, or will never have it."""
         with self._state:
             if self._acknowledged < number and self._failure is None:
-                self._state.wait(timeout_s)
+                self._came.wait(timeout_s)
             return self._acknowledged >= number
 
     def committed(self, number: int) -> None:
@@ -126,6 +129,7 @@ class PeerLink:
             self._lost, self._lost_at = (rank, reason), time.monotonic()
             if self._connection is None:
                 self._failure = self._failure or self._lost
+            self._came.notify_all()
             self._state.notify_all()
 
     def fail(self, reason: str) -> None:
@@ -232,6 +236,7 @@ class PeerLink:
             if self._connection is connection:
                 self._connection = None
                 self._failure = self._failure or self._lost
+                self._came.notify_all()
                 self._state.notify_all()
         _close(connection)
 
@@ -255,11 +260,12 @@ class PeerLink:
                     self._inbox.append(message)
                 if kind is Kind.AWAITED:
                     self._due[Kind.RECEIVED] = max(self._due.get(Kind.RECEIVED, 0), number)
+                    self._state.notify_all()
             elif kind is Kind.FAILED:
                 self._failure = self._failure or (number, message.text)
             elif kind is Kind.RECEIVED:
                 self._acknowledged = max(self._acknowledged, number)
-            self._state.notify_all()
+            self._came.notify_all()
 
     # The writer
 
