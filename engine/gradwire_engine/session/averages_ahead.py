@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Any, Final, Protocol
 
 from gradwire_protocol.errors import GradwireError
 from gradwire_protocol.frames import Problem, Structure
@@ -15,16 +15,13 @@ from ..autograd.tensor import Tensor
 from ..ops.data_parallel import Bucket, EarlyAverages
 from .clients import Client
 
-if TYPE_CHECKING:
-    from .session import Session
-
 _AVERAGE: Final = "average_gradients"
 
 
 class RunningFrame(Protocol):
     """The part of :class:`.frame_executor.FrameExecution` that this needs."""
 
-    session: Session
+    session: Any
     client: Client
     structure: Structure
     failures: Mapping[int, Problem] | None
