@@ -9,7 +9,8 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
@@ -23,6 +24,9 @@ from .running_fleet import RunningFleet, running_fleet
 from .training import train
 
 DRAIN_AT = 4
+PATIENT: Final = {"placement_timeout_s": 60}
+"""A busy machine takes its time to start workers."""
+
 TRAINING = """
 import json, os, sys, time
 import gradwire
@@ -43,7 +47,7 @@ model = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Tanh(), nn.Dropout(
 model = DistributedDataParallel(model)
 optimizer = torch.optim.Adam(model.parameters(), 0.05)
 losses = []
-for number in range(14):
+for number in range(120):
     x = torch.from_numpy(rng.standard_normal((24, 6)).astype(np.float32))[rank::size]
     optimizer.zero_grad()
     loss = nn.functional.mse_loss(model(x), x.sum(1, keepdim=True).sin())
@@ -52,6 +56,10 @@ for number in range(14):
     dist.all_reduce(loss.detach())
     losses.append(loss.item())
     print("STEP", number, gradwire.current_session().id, flush=True)
+    over = torch.tensor(float(os.path.exists(os.environ["OVER"])))
+    dist.all_reduce(over)
+    if over.item():
+        break
     time.sleep(float(os.environ["PACE"]))
 print("RESULT", json.dumps(losses), flush=True)
 dist.destroy_process_group()
@@ -62,7 +70,7 @@ dist.destroy_process_group()
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningFleet]:
     """Two nodes, two sessions a worker."""
     store = tmp_path_factory.mktemp("store")
-    with running_fleet(store=store, sessions_per_worker=2, max_key_sessions=0, park_after_s=1.5) as found:
+    with running_fleet(store=store, sessions_per_worker=2, max_key_sessions=0, park_after_s=1.5, **PATIENT) as found:
         found.wait_warm()
         yield found
 
@@ -81,16 +89,19 @@ def drained(fleet: RunningFleet, session: str) -> Iterator[dict[str, Any]]:
             assert http.delete(f"/v1/fleet/nodes/{node}/drain").status_code == 200
 
 
-def train_ranks(server: LiveServer, size: int, levels: str, fleet: RunningFleet | None = None) -> list[list[float]]:
-    """The losses of each rank. Of a ``fleet``, the node of one of them is drained in the middle."""
+def train_ranks(
+    server: LiveServer, size: int, levels: str, over: Path, fleet: RunningFleet | None = None
+) -> list[list[float]]:
+    """The losses of each rank. Of a ``fleet``, the node of one of them is drained in the middle, and they end a while
+    after ``over`` is there."""
     command = [sys.executable, "-m", "gradwire", "run", "--nproc", str(size), "-c", TRAINING]
     known = {"PYTHONPATH": SOURCES, "GRADWIRE_URL": server.url, "GRADWIRE_API_KEY": API_KEY, "LEVELS": levels}
-    known["PACE"] = "0.15" if fleet is not None else "0"
+    known |= {"PACE": "0.25" if fleet is not None else "0", "OVER": str(over)}
     found = {}
     with subprocess.Popen(
         command, env=inherited() | known, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as run:
-        lines = []
+        lines, last = [], 0
         try:
             assert run.stdout is not None
             for line in run.stdout:
@@ -101,7 +112,9 @@ def train_ranks(server: LiveServer, size: int, levels: str, fleet: RunningFleet 
                         assert words[-1] in answer["moved"], answer
                         assert not answer["kept"], answer
                         assert fleet.worker_of(words[-1])["node"] != answer["node"]
-                    fleet = None
+                    fleet, last = None, DRAIN_AT + 8
+                if last and "STEP" in words and int(words[-2]) >= last:
+                    over.touch()
                 if "RESULT" in line:
                     found[line.partition("RESULT")[0]] = json.loads(line.partition("RESULT")[2])
             assert run.wait(WAIT_S) == 0, "".join(lines)
@@ -112,10 +125,13 @@ def train_ranks(server: LiveServer, size: int, levels: str, fleet: RunningFleet 
 
 
 @pytest.mark.parametrize(("size", "levels"), [(2, "durable"), (2, "none"), (4, "durable,none")])
-def test_a_drained_rank_is_a_delay_for_all(fleet: RunningFleet, size: int, levels: str) -> None:
+def test_a_drained_rank_is_a_delay_for_all(fleet: RunningFleet, size: int, levels: str, tmp_path: Path) -> None:
     with live_server() as server:
-        expected = train_ranks(server, size, "none")
-    assert train_ranks(fleet.gateway, size, levels, fleet) == expected
+        expected = train_ranks(server, size, "none", tmp_path / "never")
+    fleet.wait_warm()
+    found = train_ranks(fleet.gateway, size, levels, tmp_path / "over", fleet)
+    assert len(found[0]) > DRAIN_AT + 4
+    assert found == [each[: len(found[0])] for each in expected]
 
 
 def test_a_rank_that_waits_in_a_collective_is_drained(fleet: RunningFleet) -> None:

@@ -496,7 +496,10 @@ class Directory:
 
         async def move(state: FleetWorkerState, session: FleetSession) -> None:
             async with at_once:
-                (moved if await self._hand_over(state, session) else kept).append(session.id)
+                if await self._hand_over(state, session):
+                    moved.append(session.id)
+                elif session.id in self.sessions.sessions:  # it has not ended meanwhile
+                    kept.append(session.id)
 
         await asyncio.gather(*[move(state, each) for state in states for each in self.sessions.on(state.id)])
         for state in states:

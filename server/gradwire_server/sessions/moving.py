@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from gradwire_engine.snapshot import NotImageable
-from gradwire_protocol.errors import GradwireError, Unavailable
+from gradwire_protocol.errors import Unavailable
 
 from ..hosting.jobs import MOVING
 from ..settings.session_spec import SessionSpec
@@ -72,7 +72,10 @@ async def give_away(registry: SessionRegistry, session_id: str, send: Send) -> b
         send: has the other server take it in; when it raises, that has not.
 
     Returns:
-        Whether it has moved. If not, it goes on here.
+        Whether this server had it.
+
+    Raises:
+        GradwireError: when it has not moved. It goes on here.
     """
     session = registry.here(session_id)
     if session is None or session.folder is not None or session.moving:
@@ -88,10 +91,8 @@ async def give_away(registry: SessionRegistry, session_id: str, send: Send) -> b
         session.host.undrain()
         if taken:
             await registry.rendezvous.recovered(session_id)
-        if not isinstance(error, GradwireError):
-            raise
-        log.warning("a session stays", session=session_id, reason=error.message)
-        return False
+        log.warning("a session stays", session=session_id, reason=str(error))
+        raise
     registry.departed(session)
     while not await session.host.close(keep=True):
         pass  # close() waits
