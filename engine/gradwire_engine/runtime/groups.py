@@ -33,6 +33,10 @@ Received = tuple[int, bytes | memoryview]
 """A peer, and what came from it."""
 
 
+class Suspended(BaseException):
+    """The frame's session goes on elsewhere, from before this frame. Not an :class:`Exception`: no op may catch it."""
+
+
 class Member(NamedTuple):
     """A rank as its peers name it.
 
@@ -143,6 +147,7 @@ class Group:
             the peer has committed it.
         outbox: by peer, the messages that it may still need. Guarded by :attr:`lock`.
         failed: why no further collective of this group can run; empty while it works.
+        suspended: the session is to go on elsewhere: a frame that would wait is given up. Set by any thread.
         taken: what the frame that runs has received, in order.
         bytes_sent, bytes_received: of tensors, without headers.
     """
@@ -158,6 +163,7 @@ class Group:
         self.outbox: list[deque[Sent]] = [deque() for _ in range(spec.world_size)]
         self.communicator: Communicator | None = None
         self.failed = ""
+        self.suspended = False
         self._told = start.completed
         self.taken: list[Received] = []
         self.waited_s = 0.0
@@ -258,6 +264,8 @@ class Group:
             if self._replayed is None and self.communicator is None and self.world_size > 1:
                 self._wait_for_connections()
             yield
+        except Suspended:
+            raise
         except BaseException as error:
             del self.taken[begun:]
             self.fail(f"rank {self.rank} ended in {what}: {error}")
@@ -320,6 +328,8 @@ class Group:
     def _wait_for_connections(self) -> None:
         end = time.monotonic() + min(self.spec.timeout_s, CONNECTIONS_S)
         while self.communicator is None:
+            if self.suspended:
+                raise Suspended
             if time.monotonic() > end or self._clock.cancelled:
                 raise GroupNotOpen(
                     f"group {self.spec.name!r} lost its connections when the server restarted; open it again",
@@ -412,6 +422,8 @@ class Group:
                 found = ask()
                 if found is not None:
                     return found
+                if self.suspended:
+                    raise Suspended
                 if self._clock.cancelled:
                     if not self._clock.undo or self._clock.undo[-1] is not None:
                         raise Cancelled(f"{self._what}: the frame was cancelled and undone")

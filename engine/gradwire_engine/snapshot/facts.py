@@ -263,6 +263,11 @@ class State(msgspec.Struct):
     groups: list[GroupRow] = []
 
 
+# msgspec builds what it knows of a class at the first use, and two threads that do so at the same time crash: sessions
+# that are recovered in a new process. So the first use is here.
+msgspec.json.Decoder(State)
+
+
 class ConstantRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """A tensor without history: a leaf, or a constant.
 
@@ -299,3 +304,6 @@ class Detached(msgspec.Struct, forbid_unknown_fields=True):
     tensors: list[ConstantRow]
     ids: list[tuple[int, int]]
     names: list[tuple[str, int]]
+
+
+msgspec.json.Decoder(Detached)

@@ -62,6 +62,9 @@ SETTLED_S: Final = 8.0
 TELL_S: Final = 20.0
 """How long it tries to tell a worker something of a group."""
 
+HAND_OVERS: Final = 4
+"""How many sessions of a drained node move at the same time."""
+
 DEVICES_KNOWN_S: Final = 5.0
 PLACEMENTS: Final = "placements/"
 """Keys of the shared storage: the resources of sessions that asked for some."""
@@ -486,10 +489,20 @@ class Directory:
         self.workers.drained.add(found)
         moved: list[str] = []
         kept: list[str] = []
-        for state in [each for each in self.workers.known.values() if each.node == found]:
+        states = [each for each in self.workers.known.values() if each.node == found]
+        for state in states:
             state.draining = True
-            for session in self.sessions.on(state.id):
-                (moved if await self._hand_over(state, session) else kept).append(session.id)
+        at_once = asyncio.Semaphore(HAND_OVERS)
+
+        async def move(state: FleetWorkerState, session: FleetSession) -> None:
+            async with at_once:
+                if await self._hand_over(state, session):
+                    moved.append(session.id)
+                elif session.id in self.sessions.sessions:  # it has not ended meanwhile
+                    kept.append(session.id)
+
+        await asyncio.gather(*[move(state, each) for state in states for each in self.sessions.on(state.id)])
+        for state in states:
             if not self.sessions.count(state.id):
                 self.workers.stop(state)
         self.workers.refill()
@@ -513,6 +526,8 @@ class Directory:
 
     async def _hand_over(self, state: FleetWorkerState, session: FleetSession) -> bool:
         """Move one session to another worker. Returns whether it moved."""
+        if not session.durable:
+            return await self._give_away(state, session)
         try:
             answer = answered(await state.handle.hand_over.remote(session.id))
         except (GradwireError, ray.exceptions.RayError) as error:
@@ -521,6 +536,23 @@ class Directory:
         if answer.get("released"):
             self.sessions.sleep(session)
         return bool(answer.get("released"))
+
+    async def _give_away(self, state: FleetWorkerState, session: FleetSession) -> bool:
+        """Move a session that is only in the memory of its worker. Returns whether it moved."""
+        owner = session.id if self.settings.worker_per == "session" else f"tenant:{session.tenant}"
+        try:
+            target = await self.workers.place(owner, session.resources, avoided=state.id)
+            try:
+                answer = answered(await state.handle.move.remote(session.id, target.id))
+                if answer.get("moved") and session.id in self.sessions.sessions:
+                    self.sessions.move(session, target.id)
+                    session.stale = True
+            finally:
+                self.workers.unreserve(target)
+        except (GradwireError, AttributeError, ray.exceptions.RayError) as error:
+            log.warning("a session could not be moved", session=session.id, reason=str(error)[:300])
+            return False
+        return bool(answer.get("moved"))
 
 
 def _is_worker(actor: dict[str, str]) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import time
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -18,6 +20,7 @@ from ..auth.auth_middleware import route_path
 from ..auth.passes import PASS_HEADER
 from ..auth.scopes import SCOPES, STREAM
 from ..errors import problems
+from ..hosting.jobs import MOVING
 from .messages import Placement
 
 if TYPE_CHECKING:
@@ -28,6 +31,10 @@ KEPT_BYTES: Final = 1 << 20
 """A body up to this length is kept, to be sent again."""
 
 TRIES: Final = 4
+MOVING_S: Final = 20.0
+"""How long a request waits for a session that is being handed over."""
+
+LOOK_EVERY_S: Final = 0.1
 SAFE: Final = frozenset({"GET", "HEAD"})
 _DROPPED: Final = frozenset(
     {
@@ -90,7 +97,7 @@ class Forwarding:
             place = await self.gateway.locate(session, tenant, silent, fresh)
             last = attempt == TRIES - 1
             try:
-                response = await self._send(place, caller, session, scope, body)
+                place, response = await self._send_until_there(place, caller, session, scope, body)
             except httpx.ConnectError as error:
                 log.warning("worker cannot be reached", worker=place.worker, reason=str(error))
                 silent = place.worker
@@ -126,6 +133,21 @@ class Forwarding:
         request = self.gateway.http.build_request(scope["method"], url, headers=kept, content=body.content())
         return await self.gateway.http.send(request, stream=True)
 
+    async def _send_until_there(
+        self, place: Placement, caller: Caller, session: str, scope: Scope, body: Body
+    ) -> tuple[Placement, httpx.Response]:
+        """Send a request, again while the session is being handed over. Returns also where it went."""
+        deadline = time.monotonic() + MOVING_S
+        while True:
+            response = await self._send(place, caller, session, scope, body)
+            if response.status_code != 503 or not body.repeatable or time.monotonic() > deadline:
+                return place, response
+            await response.aread()
+            if not _is_moving(response):
+                return place, response
+            await asyncio.sleep(LOOK_EVERY_S)
+            place = await self.gateway.locate(session, caller.key.tenant, fresh=True)
+
     async def _may_have_moved(self, response: httpx.Response, place: Placement, session: str, tenant: str) -> bool:
         """Whether the session is elsewhere by now, after a worker refused a request for it."""
         try:
@@ -144,6 +166,13 @@ class Forwarding:
             await self.gateway.directory.call("deleted", session, tenant)
         except NotFound:  # the worker's report was faster
             pass
+
+
+def _is_moving(response: httpx.Response) -> bool:
+    try:
+        return bool(response.json()["extra"].get("reason") == MOVING)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return False
 
 
 def _whole(scope: Scope, session: str) -> bool:

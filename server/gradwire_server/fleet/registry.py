@@ -42,6 +42,7 @@ class FleetSession:
         expires: Unix time, while it is dormant.
         durable: it survives its worker.
         stale: the summary is not of its worker.
+        also: another worker that reports it: it was moving there when the Directory was restarted.
     """
 
     id: str
@@ -52,6 +53,7 @@ class FleetSession:
     missed: int = 0
     expires: float = 0.0
     stale: bool = False
+    also: str = ""
 
     @property
     def durable(self) -> bool:
@@ -259,7 +261,7 @@ class FleetSessions:
             former.pop(session.id, None)
             if not former:
                 del self._by_worker[session.worker]
-        session.worker, session.missed = worker, 0
+        session.worker, session.missed, session.also = worker, 0, ""
         if worker is not None:
             self._by_worker.setdefault(worker, {})[session.id] = session
 
@@ -330,8 +332,14 @@ class FleetSessions:
                     continue
                 if each.durable:  # the worker has unloaded it
                     self.sleep(each)
+                elif each.also:
+                    self.move(each, each.also)
+                    each.stale = True
                 else:
                     self.forget(each.id, "expired or was deleted")
+        for name in present:
+            if (found := self.sessions.get(name)) is not None and found.worker not in (None, worker):
+                found.also = worker
         for session, row in reported.items():
             found = self.sessions.get(session)
             tenant = str(row.pop("tenant", ""))

@@ -14,6 +14,7 @@ import structlog
 from gradwire_protocol.errors import GradwireError, Unavailable
 
 from ..groups.rendezvous import GroupHost, Joining, did_not_come, opened_view
+from ..hosting.jobs import MOVING
 from .group_messages import Arrival, Meeting, Seat, parsed, plain
 from .group_tables import POLL_S
 from .messages import DIRECTORY, NAMESPACE, answered
@@ -64,6 +65,10 @@ class FleetRendezvous:
         self.worker = worker
         self._host_of = host_of
         self._meetings: dict[tuple[str, str], Meeting] = {}
+        self._joins: dict[str, set[asyncio.Task[Meeting]]] = {}
+        """By session, its groups that are being opened."""
+        self._ended: dict[str, asyncio.Event] = {}
+        """By session, set when none is any more."""
 
     # The sessions' side
 
@@ -79,11 +84,32 @@ class FleetRendezvous:
         arrival = Arrival(
             tenant=joining.tenant, group=joining.group, world_size=joining.world_size, seat=seat
         )  # fmt: skip
+        waiting = asyncio.create_task(self._meet(arrival, joining))
+        of_session = self._joins.setdefault(joining.session, set())
+        of_session.add(waiting)
+        ended = self._ended.setdefault(joining.session, asyncio.Event())
         try:
-            meeting = await self._meet(arrival, joining)
+            return await self._open(joining, arrival, waiting)
+        finally:
+            of_session.discard(waiting)
+            if not of_session:
+                del self._joins[joining.session], self._ended[joining.session]
+                ended.set()
+
+    async def _open(self, joining: Joining, arrival: Arrival, waiting: asyncio.Task[Meeting]) -> dict[str, Any]:
+        try:
+            await asyncio.wait((waiting,))
         except asyncio.CancelledError:
+            waiting.cancel()
             await asyncio.shield(self._withdraw(arrival))
             raise
+        if waiting.cancelled():
+            withdrawn = await self._withdraw(arrival)
+            if withdrawn is None:
+                raise Unavailable(f"session {joining.session} is being handed over", reason=MOVING)
+            meeting = withdrawn  # the last rank came just now
+        else:
+            meeting = waiting.result()
         key = joining.session, joining.group
         self._meetings[key] = meeting
         addresses = meeting.addresses
@@ -183,6 +209,18 @@ class FleetRendezvous:
                 await call_directory("group_left", session, reason, group)
             except GradwireError as error:
                 log.warning("ranks were not told that one has left", session=session, reason=error.message)
+
+    async def leaving(self, session: str) -> None:
+        """A session is about to go to another worker: end what waits for the ranks of a group, or let it open."""
+        for each in self._joins.get(session, ()):
+            each.cancel()
+        if (last := self._ended.get(session)) is not None:
+            await last.wait()
+
+    def gone(self, session: str) -> None:
+        """A session is not here any more. Its groups go on, and another worker announces them."""
+        for key in [key for key in self._meetings if key[0] == session]:
+            del self._meetings[key]
 
     # The Directory's side
 

@@ -10,8 +10,11 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
+import msgspec
 import ray
 import structlog
+
+from gradwire_protocol.errors import Unavailable
 
 from ..app import create_app
 from ..auth.passes import PassVerifier
@@ -22,16 +25,20 @@ from ..hosting.hosts import warm_up
 from ..http.serving import DrainingServer, listen
 from ..http.state import Server
 from ..observability.logging import configure
+from ..sessions.moving import give_away
 from ..settings import tuning
+from ..settings.session_spec import SessionSpec
 from ..settings.settings import Settings
 from ..settings.version import VERSION
 from .group_messages import Seat, parsed
-from .messages import DIRECTORY, NAMESPACE, REPORT_EVERY_S, Facts, Report, Shared, answered, pack, unpack
+from .messages import DIRECTORY, NAMESPACE, REPORT_EVERY_S, WORKER_PREFIX, Facts, Report, Shared, answered, pack, unpack
 from .rendezvous import FleetRendezvous, call_directory
 from .reporting import Reports
 
 START_TIMEOUT_S: Final = 60.0
 REPORT_TIMEOUT_S: Final = 5.0
+DEPARTED_S: Final = 3.0
+"""How long a session that was handed over is not taken again: who asks for it here is behind the Directory."""
 
 T = TypeVar("T")
 log = structlog.get_logger("gradwire.fleet")
@@ -63,6 +70,7 @@ class ServingWorker:
         app = create_app(self.settings, passes=PassVerifier(secret, name), running=self._running)
         self._server: Server = app.state.server
         self._rates = self._server.access.rates
+        self._server.registry.departed_s = DEPARTED_S
         self._rendezvous = self._server.registry.rendezvous = FleetRendezvous(name, self._host_of)
         listener.SHARED.host = self.settings.host  # ranks on other nodes connect to it
         store = self._server.registry.store
@@ -156,6 +164,39 @@ class ServingWorker:
     async def hand_over(self, session: str) -> dict[str, Any]:
         """Finish a session's running frames and release it to other workers."""
         return {"released": await self._inside(self._server.registry.hand_over(session))}
+
+    async def move(self, session: str, worker: str) -> dict[str, Any]:
+        """Give a session that is only in memory to another worker, through the object store of Ray."""
+
+        async def send(spec: SessionSpec, image: bytes | memoryview) -> None:
+            try:
+                target: Any = await asyncio.to_thread(ray.get_actor, WORKER_PREFIX + worker, namespace=NAMESPACE)
+                held = await asyncio.to_thread(ray.put, image)
+                try:
+                    answered(await target.take_in.remote(msgspec.to_builtins(spec), held))
+                except ray.exceptions.RayError:
+                    # It may have the session without this worker knowing; nobody would ask it for the session.
+                    async with asyncio.timeout(REPORT_TIMEOUT_S):
+                        await target.give_up.remote(session)
+                    raise
+            except (ValueError, AttributeError, TimeoutError, ray.exceptions.RayError) as error:
+                raise Unavailable(f"worker {worker} has not taken the session: {str(error)[-300:]}") from None
+
+        return {"moved": await self._inside(give_away(self._server.registry, session, send))}
+
+    async def take_in(self, spec: dict[str, Any], image: bytes) -> None:
+        """Go on with a session of another worker."""
+        await self._inside(self._server.registry.take_in(msgspec.convert(spec, SessionSpec), image))
+
+    async def give_up(self, session: str) -> None:
+        """Forget a session that was taken in."""
+
+        async def end() -> None:
+            if (found := self._server.registry.here(session)) is not None:
+                self._server.registry.departed(found)
+                await found.host.close()
+
+        await self._inside(end())
 
     # Groups
 

@@ -67,6 +67,31 @@ class FleetWorker:
         except Exception as error:
             return refused(_as_problem(error))
 
+    async def move(self, session: str, worker: str) -> dict[str, Any]:
+        """Give a session that is only in memory to another worker."""
+        if self._serving is None:
+            return {"moved": False}
+        try:
+            return await self._serving.move(session, worker)
+        except Exception as error:
+            return refused(_as_problem(error))
+
+    async def take_in(self, spec: dict[str, Any], image: bytes) -> dict[str, Any]:
+        """Go on with a session of another worker."""
+        try:
+            await self.start()
+            assert self._serving is not None
+            await self._serving.take_in(spec, image)
+            return {}
+        except Exception as error:
+            return refused(_as_problem(error))
+
+    async def give_up(self, session: str) -> dict[str, Any]:
+        """Forget a session that was taken in, although the other worker does not know that."""
+        if self._serving is not None:
+            await self._serving.give_up(session)
+        return {}
+
     async def group_moved(self, session: str, group: str, meeting: str, seat: dict[str, Any]) -> dict[str, Any]:
         """Another rank of a session's group listens elsewhere from now on."""
         return await self._about_group("group_moved", session, group, meeting, seat)

@@ -96,6 +96,12 @@ class GroupLinks:
             "reconnects": sum(max(link.reconnects, 0) for link in self._links.values()), "failed": group.failed,
         }  # fmt: skip
 
+    def detach(self) -> None:
+        """End all connections at once and without a word: the peers wait until this rank is there again."""
+        self._listener.forget(self._key, self._links)
+        for link in self._links.values():
+            link.detach()
+
     def close(self, reason: str) -> None:
         """Close all links once the peers have what they need."""
         self.fail(reason)

@@ -25,6 +25,8 @@ RETRY_S: Final = 0.1
 CONNECT_S: Final = 5.0
 FAREWELL_S: Final = 5.0
 """How long what a lost peer has sent may still take to arrive."""
+DETACHED: Final = float("-inf")
+"""The time at which a link closes that has been detached."""
 LINGER_S: Final = 30.0
 """How long a closed link waits until the other side has everything."""
 
@@ -145,6 +147,15 @@ class PeerLink:
             self._closing = time.monotonic() + LINGER_S
             self._state.notify_all()
 
+    def detach(self) -> None:
+        """End the link at once; the peer is to find this rank elsewhere."""
+        with self._state:
+            self._closing = DETACHED
+            connection, self._connection = self._connection, None
+            self._state.notify_all()
+        if connection is not None:
+            _close(connection)
+
     def drop(self) -> None:
         """Break the connection, which comes again: the peer has moved."""
         connection = self._connection
@@ -223,6 +234,9 @@ class PeerLink:
         if old is not None:
             _close(old)  # or a write to it would not end
         with self._write, self._state:
+            if self._closing == DETACHED:
+                _close(connection)
+                return
             self._connection = connection
             self._written = expected - 1  # the writer looks for what follows in the outbox
             self.reconnects += 1

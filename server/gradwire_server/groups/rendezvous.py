@@ -97,6 +97,12 @@ class Rendezvous(Protocol):
     async def left(self, session: str, reason: str, group: str | None = None) -> None:
         """A session has ended, or has closed this group."""
 
+    async def leaving(self, session: str) -> None:
+        """A session is about to go to another server: it opens no more groups here."""
+
+    def gone(self, session: str) -> None:
+        """A session is not on this server any more; its groups go on."""
+
 
 @dataclass(eq=False)
 class _Member:
@@ -210,6 +216,12 @@ class LocalRendezvous:
                 await member.joining.host.attach_group(name, room.secret, room.addresses)
             except GradwireError as error:
                 log.warning("a group is not connected again", group=name, rank=rank, reason=error.message)
+
+    async def leaving(self, session: str) -> None:
+        """Sessions of one server only do not go elsewhere."""
+
+    def gone(self, session: str) -> None:
+        """As :meth:`leaving`."""
 
     async def left(self, session: str, reason: str, group: str | None = None) -> None:
         for key, room, rank in self._rooms_of(session, group):

@@ -40,7 +40,7 @@ class Host(Protocol):
     async def open(
         self, spec: SessionSpec, folder: Path | None = None, how: How = "new", image: bytes | memoryview = b""
     ) -> None:
-        """Create, recover or import a session; ``image`` is the file to import.
+        """Create, recover or import a session; ``image`` is the file to import, or what :meth:`image` returned.
 
         Raises:
             DeviceError: when the server does not have the device.
@@ -118,6 +118,13 @@ class Host(Protocol):
     async def export(self) -> bytes | memoryview:
         """The session's tensors and names as a file for import."""
 
+    async def image(self) -> bytes | memoryview:
+        """The whole session, to go on with it elsewhere (``how="go_on"``). Its groups wait for it there from now on.
+
+        Raises:
+            NotImageable: while the session has transient state.
+        """
+
     async def prepare_group(self, name: str) -> dict[str, Any]:
         """Where the session's process takes connections of other ranks, and more (``rendezvous.GroupHost``)."""
 
@@ -138,6 +145,9 @@ class Host(Protocol):
 
     async def groups(self) -> list[dict[str, Any]]:
         """Counts of the connected groups. Does not wait for running frames."""
+
+    async def needed(self) -> bool:
+        """Whether other ranks may still need something that only the memory of this session has."""
 
     def drain(self) -> None:
         """Refuse new frames and finish the submitted ones."""

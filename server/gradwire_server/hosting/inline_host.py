@@ -276,6 +276,14 @@ class InlineHost:
     async def export(self) -> bytes:
         return await self._call(Runner.export)
 
+    async def image(self) -> bytes:
+        def give(runner: Runner) -> bytes:
+            image = runner.image()
+            runner.groups.detach()
+            return image
+
+        return await self._call(give)
+
     # Groups
 
     async def prepare_group(self, name: str) -> dict[str, Any]:
@@ -313,6 +321,10 @@ class InlineHost:
 
     async def groups(self) -> list[dict[str, Any]]:
         return self._running().groups.describe()
+
+    async def needed(self) -> bool:
+        runner = self._running()
+        return runner.groups.needed(runner.session)
 
     def drain(self) -> None:
         self._draining = True

@@ -22,7 +22,7 @@ def open_runner(
     disk: Disk | None = None,
     home: Home | None = None,
 ) -> Runner:
-    """Open a runner for a thread of its own; ``image`` is the file to import."""
+    """Open a runner for a thread of its own; ``image`` is the file to import, or the session to go on with."""
     limits = spec.engine_limits()
     # The session's limit plus the temporary memory of one op.
     backends = Backends(pool=DevicePool(limits.max_session_bytes + limits.max_tensor_bytes))
@@ -30,5 +30,7 @@ def open_runner(
         return Runner(spec, folder, backends, policy, disk, home)
     if how == "adopt":
         return Runner.adopt(spec, folder, snapshots.decode(image), backends, policy, disk, home)
+    if how == "go_on":
+        return Runner.go_on(spec, snapshots.decode(image), backends)
     assert folder is not None
     return Runner.recover(folder, backends, policy, disk, spec.limits.get("plans"), home)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
+import msgspec
 import structlog
 
 from gradwire_engine.autograd.failures import MOMENTARY, leaves_traces
@@ -15,9 +16,16 @@ from gradwire_engine.kernels.cpu import toolchain
 from gradwire_engine.runtime.backends import Backends
 from gradwire_engine.runtime.deadline import Clock
 from gradwire_engine.session.session import Session
-from gradwire_engine.snapshot import Image, NotImageable, detached, restore_foreign, take
+from gradwire_engine.snapshot import Image, NotImageable, restore, restore_foreign, take
 from gradwire_protocol import envelope
-from gradwire_protocol.errors import GradwireError, InternalError, LimitExceeded, Unavailable
+from gradwire_protocol.errors import (
+    GradwireError,
+    InternalError,
+    InvalidRequest,
+    LimitExceeded,
+    OutOfMemory,
+    Unavailable,
+)
 from gradwire_protocol.frames import Chunk, Frame, Reply
 
 from ..durable import snapshots
@@ -31,10 +39,11 @@ from ..durable.store import DiskUse, Lock, read_spec, remove_session, write_spec
 from ..settings.session_spec import JournalPolicy, SessionSpec
 from .journaled_frames import Buffers, encoded, has_freed, plain, refusal
 from .session_groups import SessionGroups
+from .session_queries import SessionQueries
 from .snapshot_schedule import LARGE_BYTES, SnapshotSchedule
 
-How = Literal["new", "recover", "adopt"]
-"""How a session starts: empty, recovered from its folder, or imported from a file."""
+How = Literal["new", "recover", "adopt", "go_on"]
+"""How a session starts: empty, recovered from its folder, imported from a file, or as it was in another process."""
 
 CHEAP_BYTES: Final = 64 << 20
 CHEAP_RECORDS: Final = 16
@@ -46,7 +55,7 @@ _HUMAN: Final = Notes(human=True)
 log = structlog.get_logger("gradwire.runner")
 
 
-class Runner:
+class Runner(SessionQueries):
     """One session. Not thread-safe. Results may be published only after :meth:`commit`.
 
     Args:
@@ -56,6 +65,7 @@ class Runner:
 
     Attributes:
         snapshots_taken: snapshots since the session was opened here.
+        given_up: a frame was given up halfway, to be applied elsewhere: only the journal still has the session.
 
     Raises:
         DeviceError: when the device does not exist.
@@ -98,6 +108,28 @@ class Runner:
         self.session = restore_foreign(image, spec.engine_limits(), spec.device, backends)
         if self.folder is not None:
             self._begin(self.folder, take(self.session))
+        return self
+
+    @classmethod
+    def go_on(cls, spec: SessionSpec, image: Image, backends: Backends | None = None) -> Self:
+        """A session without a journal, as another process of this server or fleet had it (:meth:`image`).
+
+        Raises:
+            Unavailable: when the session needs compiled kernels that are not available.
+            OutOfMemory: when it does not fit into memory.
+        """
+        self = cls.__new__(cls)
+        self._prepare(spec, None, backends, None, None, None)
+        try:
+            self.session = restore(image, spec.engine_limits(), backends)
+        except MemoryError as error:
+            raise OutOfMemory(f"the session does not fit into memory: {error or 'allocation failed'}") from None
+        except (msgspec.ValidationError, KeyError, IndexError, ValueError, TypeError) as error:
+            raise InvalidRequest(f"this version does not know the form of the session: {error}") from None
+        if self.session.engine.compiled and not toolchain.wait():
+            raise Unavailable(f"the session uses compiled kernels, here are none: {toolchain.describe()['reason']}")
+        for group in self.session.engine.groups.values():
+            group.keeps = False
         return self
 
     @classmethod
@@ -157,6 +189,7 @@ class Runner:
         self.policy = policy or JournalPolicy()
         self.disk = disk or Disk()
         self.snapshots_taken = 0
+        self.given_up = False
         self.committed_bytes = 0
         # The limit is that of a data directory, not of shared storage.
         measured, most = (Path(), 0) if folder is None or home else (folder.parent, self.policy.max_data_bytes)
@@ -391,10 +424,11 @@ class Runner:
         written = self._journal.commit()
         self.committed_bytes += written
         self._disk_use.count(written)
-        if self.session.engine.groups:
-            self.groups.committed(self.session)
-        if self._schedule.uncertain:
-            self.compact()
+        if not self.given_up:
+            if self.session.engine.groups:
+                self.groups.committed(self.session)
+            if self._schedule.uncertain:
+                self.compact()
         if self._home is not None:
             self._home.check()  # last: what was written while this server owned the session reaches its successor
 
@@ -405,6 +439,7 @@ class Runner:
             journal is None
             or manifest is None
             or folder is None
+            or self.given_up
             or journal.dirty
             or not (force or self._schedule.due(journal))
         ):
@@ -495,39 +530,6 @@ class Runner:
             },
         }  # fmt: skip
 
-    def tensors(
-        self, after: int = 0, most: int | None = None, among: list[int] | None = None, peek: bool = False
-    ) -> list[dict[str, Any]]:
-        """Rows of live tensors by ascending id; ``peek`` from another thread while an op runs."""
-        return self.session.tensors(after, most, among, peek)
-
-    def names(
-        self, after: str = "", most: int | None = None, among: list[str] | None = None, peek: bool = False
-    ) -> list[dict[str, Any]]:
-        """Rows of named tensors by ascending name; ``peek`` as in :meth:`tensors`."""
-        return self.session.names(after, most, among, peek)
-
-    def memory(self) -> dict[str, int]:
-        """The memory of the session's tensors."""
-        return self.session.memory()
-
-    def reset_peak(self) -> None:
-        """Reset the peak memory to the current memory."""
-        self.session.reset_peak_memory()
-
-    def graph(self, ids: list[int] | None, most: int | None = None) -> dict[str, Any]:
-        """Nodes and edges of the autograd graph of these tensors, or of all.
-
-        Raises:
-            UnknownTensor: for an unknown id.
-            LimitExceeded: when the graph has more than ``most`` nodes.
-        """
-        return self.session.graph(ids, most)
-
-    def export(self) -> bytes:
-        """The session's tensors and names as a file."""
-        return b"".join(snapshots.encode(detached(self.session)))
-
     # Close
 
     def discard(self) -> None:
@@ -557,7 +559,10 @@ class Runner:
             Unavailable: when the last commit fails.
             OSError: when files cannot be removed.
         """
-        self.groups.close_all("its session was unloaded" if keep else "its session has ended")
+        if keep:
+            self.groups.detach()
+        else:
+            self.groups.close_all("its session has ended")
         try:
             if self._journal is not None:
                 try:

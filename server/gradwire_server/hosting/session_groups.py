@@ -69,6 +69,22 @@ class SessionGroups:
             for group in session.engine.groups.values():
                 group.failed = group.failed or reason
 
+    def suspend(self, session: Session) -> None:
+        """Give up a frame that waits for other ranks. Any thread may call this."""
+        for group in list(session.engine.groups.values()):
+            group.suspended = True
+
+    def detach(self) -> None:
+        """End all connections, so that the groups go on where the session does."""
+        for links in self._links.values():
+            links.detach()
+            links.group.communicator = None
+        self._links.clear()
+
+    def needed(self, session: Session) -> bool:
+        """Whether another rank may still need something that only this session's memory has. Any thread may call."""
+        return any(group.needed for group in list(session.engine.groups.values()))
+
     def moved(self, name: str, rank: int, address: tuple[str, int]) -> None:
         """A rank listens elsewhere from now on."""
         if (links := self._links.get(name)) is not None:

@@ -17,6 +17,7 @@ from structlog.contextvars import bind_contextvars
 
 from gradwire_engine.kernels.cpu import toolchain
 from gradwire_engine.runtime.backends import available_devices, expect_any_float
+from gradwire_engine.runtime.groups import Suspended
 from gradwire_protocol.errors import GradwireError, InternalError, SessionGone, Unavailable
 
 from ..durable.shared.epochs import Place
@@ -25,7 +26,7 @@ from ..durable.shared.ownership import OwnershipLost
 from ..settings.session_spec import JournalPolicy, SessionSpec
 from ..settings.tuning import give_back_memory
 from .compute_semaphore import ComputeSemaphore, ComputeTurn
-from .jobs import FrameDone, FrameJob, Job, settle
+from .jobs import MOVING, FrameDone, FrameJob, Job, settle
 from .opening import open_runner
 from .runner import How, Runner
 from .threads import SHARED as THREADS
@@ -143,12 +144,14 @@ class SessionThread:
         """Fail the queued jobs with :meth:`closed_error` and close the session; ``keep`` leaves it on disk."""
         self._keep = keep
         self._ending = True
+        if keep and (runner := self.runner) is not None:
+            runner.groups.suspend(runner.session)
         self._jobs.put(None)
 
     def closed_error(self) -> GradwireError:
         """The error for jobs of a closed session. Thread-safe."""
         if self._keep:
-            return Unavailable("the session is being unloaded to disk; try again")
+            return Unavailable("the session is being unloaded; try again", reason=MOVING)
         return SessionGone("the session was deleted")
 
     def to_gradwire_error(self, failure: BaseException) -> GradwireError:
@@ -167,7 +170,8 @@ class SessionThread:
         try:
             runner = self._open(prepare)
             journaled = runner.journaled
-            self.shared = not journaled and len(available_devices()) == 1
+            # A collective must not wait in the event loop.
+            self.shared = not journaled and not runner.session.engine.groups and len(available_devices()) == 1
         except BaseException as error:
             self._post(settle, opened, None, error)
             return
@@ -277,6 +281,9 @@ class SessionThread:
         self.busy = not job.query
         try:
             return Outcome(job.done, job.mutates, job.run(runner), None)
+        except Suspended:
+            runner.given_up = True
+            return Outcome(job.done, False, None, self.closed_error())
         except BaseException as error:
             return Outcome(job.done, False, None, error)
         finally:

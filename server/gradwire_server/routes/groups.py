@@ -27,8 +27,12 @@ async def open_(server: TheServer, session: TheSession, body: GroupRequest) -> d
     had under this name.
     """
     joining = Joining(session.tenant, body.group, body.rank, body.world_size, body.timeout_s, session.id, session.host)
-    await server.registry.rendezvous.left(session.id, "it opens the group again", body.group)
-    return await server.registry.rendezvous.join(joining)
+    session.opening += 1
+    try:
+        await server.registry.rendezvous.left(session.id, "it opens the group again", body.group)
+        return await server.registry.rendezvous.join(joining)
+    finally:
+        session.opening -= 1
 
 
 @router.get("", operation_id="listGroups", summary="List open groups", response_model=GroupList)

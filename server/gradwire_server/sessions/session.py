@@ -59,6 +59,7 @@ class Session:
         folder: its folder on disk.
         home: its place in shared storage; the folder is a name then.
         moving: it is being handed over to another server.
+        opening: how many groups it is about to open.
         damaged: its description on disk is unreadable; each use fails with the reason.
         used: when it was last used, by the monotonic clock.
         streams: open streams by client number. An open stream counts as use.
@@ -69,6 +70,7 @@ class Session:
     folder: Path | None = None
     home: Home | None = None
     moving: bool = False
+    opening: int = 0
     damaged: bool = False
     used: float = field(default_factory=time.monotonic)
     streams: dict[int, OpenStream] = field(default_factory=dict)
@@ -102,8 +104,8 @@ class Session:
 
     @property
     def in_use(self) -> bool:
-        """Whether it has open streams or pending frames."""
-        return bool(self.streams or self.host.pending)
+        """Whether it has open streams or pending frames, or waits for the ranks of a group."""
+        return bool(self.streams or self.host.pending or self.opening)
 
     async def cancel(self, client: int | None = None, first: int = 0, last: int = MAX_ID) -> int:
         """Cancel queued and running frames in this range, of one client or of all; returns their number."""

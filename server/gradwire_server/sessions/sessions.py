@@ -11,7 +11,6 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -40,6 +39,7 @@ from ..settings.settings import Settings, variable
 from ..settings.timestamps import timestamp
 from ..workers.host import ProcessHost
 from ..workers.pool import Death, WorkerPool
+from . import moving
 from .idempotency import Repeats
 from .session import Session
 from .session_supervisor import SessionSupervisor
@@ -89,6 +89,9 @@ class SessionRegistry:
         self._opening = 0
         self._gone: OrderedDict[str, tuple[str, str]] = OrderedDict()
         """Ended sessions: id -> (tenant, reason)."""
+        self._departed: dict[str, float] = {}
+        """Sessions that were handed over, until when this server refuses to take them again."""
+        self.departed_s = 0.0
         self._tasks: set[asyncio.Task[Any]] = set()
         """Tasks that close or unload sessions; the event loop holds only weak references to tasks."""
         self.store = store
@@ -278,7 +281,7 @@ class SessionRegistry:
         session = self._sessions.get(session_id)
         if session is not None and session.tenant == tenant:
             if session.moving:
-                raise Unavailable(f"session {session_id} is being handed over to another server; connect again")
+                raise moving.refusal(session_id)
             if session.remaining > 0 or session.stored_elsewhere:
                 session.touch()
                 return session
@@ -286,11 +289,26 @@ class SessionRegistry:
         owner, end = self._gone.get(session_id, ("", ""))
         if owner == tenant:
             raise SessionGone(f"session {session_id} {end}")
+        self._check_departed(session_id)
         raise NotFound(f"session {session_id!r:.80} does not exist")
+
+    def _check_departed(self, session_id: str) -> None:
+        """Refuse a session that was just handed over: who asks for it here does not know it yet."""
+        if session_id in self._departed and time.monotonic() < self._departed[session_id]:
+            raise moving.refusal(session_id)
 
     def here(self, session_id: str) -> Session | None:
         """The session with this id, whoever has it, if this server does. The call does not count as use."""
         return self._sessions.get(session_id)
+
+    async def take_in(self, spec: SessionSpec, image: bytes | memoryview) -> Session:
+        """Go on with a session that another server had in its memory. Raises if that is impossible here."""
+        self.check_capacity(spec.tenant)
+        session = await self._open(spec, "go_on", image)
+        self._sessions[spec.id] = session
+        self._departed.pop(spec.id, None)
+        self._recovered(spec)
+        return session
 
     # Shared storage
 
@@ -303,6 +321,7 @@ class SessionRegistry:
             Unavailable: when the shared storage is unreachable.
         """
         if isinstance(self.store, SharedStore) and session_id not in self._sessions and session_id not in self._gone:
+            self._check_departed(session_id)
             await self.attach(session_id, tenant)
         return self.get(session_id, tenant)
 
@@ -338,30 +357,23 @@ class SessionRegistry:
         return self._sessions[session_id]
 
     async def hand_over(self, session_id: str) -> bool:
-        """Release a session for another server: finish its running frames, unload it, and have its clients reconnect.
-        Returns whether this server had it.
-        """
-        session = self._sessions.get(session_id)
-        if session is None or session.home is None or session.moving:
-            return False
-        session.moving = True
-        session.host.drain()
-        try:
-            with suppress(TimeoutError):  # then queued frames are refused, and clients send them again
-                await asyncio.wait_for(session.host.idle(), self.settings.drain_timeout_s)
-            while not await session.host.close(keep=True):
-                pass  # close() waits
-        finally:
-            self._drop(session)
-            for stream in list(session.streams.values()):
-                stream.end_with_server()
-        log.info("session handed over", session=session_id)
-        return True
+        """Release a session of the shared storage for another server (:func:`.moving.hand_over`)."""
+        return await moving.hand_over(self, session_id)
+
+    def departed(self, session: Session) -> None:
+        """Forget a session that another server has from now on, and have its clients reconnect."""
+        now = time.monotonic()
+        self._departed = {name: until for name, until in self._departed.items() if until > now}
+        self._departed[session.id] = now + self.departed_s
+        self._drop(session)
+        for stream in list(session.streams.values()):
+            stream.end_with_server()
 
     def _drop(self, session: Session) -> None:
-        """Forget a session that lives on in shared storage."""
+        """Forget a session that lives on elsewhere."""
         if self._sessions.get(session.id) is session:
             del self._sessions[session.id]
+            self.rendezvous.gone(session.id)
             if isinstance(self.store, SharedStore):
                 self.store.forget(session.id)
 

@@ -217,6 +217,10 @@ class ProcessHost:
         found: memoryview = await self._call("export")
         return found
 
+    async def image(self) -> bytes | memoryview:
+        found: memoryview = await self._call("image")
+        return found
+
     # Groups
 
     async def prepare_group(self, name: str) -> dict[str, Any]:
@@ -243,6 +247,9 @@ class ProcessHost:
     async def groups(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = await self._call("groups")
         return found
+
+    async def needed(self) -> bool:
+        return bool(await self._call("needed"))
 
     # Close
 

@@ -45,6 +45,10 @@ class Published(msgspec.Struct, frozen=True, rename={"taken_from": "from"}):
     spec: SessionSpec
 
 
+_PUBLISHED: Final = msgspec.json.Decoder(Published)
+"""Made here, because threads must not use a class of msgspec for the first time at the same time."""
+
+
 class Place(NamedTuple):
     """Where the files of a running session are, and the operations that write them."""
 
@@ -105,7 +109,7 @@ def newest_published(storage: Storage, session_id: str) -> tuple[int, Published]
         if data is None:
             continue  # a newer epoch has superseded it meanwhile
         try:
-            return epochs[-1], msgspec.json.decode(data, type=Published)
+            return epochs[-1], _PUBLISHED.decode(data)
         except (msgspec.MsgspecError, UnicodeError) as error:
             raise damaged(Path(key), 0, f"the record of the epoch is unreadable: {error}") from None
 
