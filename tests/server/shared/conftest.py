@@ -1,11 +1,9 @@
-"""An S3-compatible server in this process (moto's, an emulation), and the files of owners that stopped."""
+"""An S3-compatible server for the tests of object stores, and the files of owners that stopped."""
 
 from __future__ import annotations
 
 import itertools
-import logging
 import os
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,32 +12,22 @@ import pytest
 from gradwire_server.durable.disk import Disk
 from gradwire_server.durable.shared.object_storage import ObjectStorage
 
+from ...s3_server import BUCKET, CREDENTIALS, s3_server
+
 _NUMBERS = itertools.count()
 
 
 @pytest.fixture(scope="session")
 def s3() -> Iterator[str]:
-    """The endpoint of an S3-compatible server, with the bucket ``bucket-a``."""
-    from moto.server import ThreadedMotoServer
-
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    endpoint = f"http://{host}:{port}"
-    with urllib.request.urlopen(urllib.request.Request(f"{endpoint}/bucket-a", method="PUT"), timeout=30) as response:
-        assert response.status == 200
-    yield endpoint
-    server.stop()
+    """The endpoint of an S3-compatible server."""
+    with s3_server() as endpoint:
+        yield endpoint
 
 
 @pytest.fixture
 def bucket(s3: str) -> ObjectStorage:
     """An empty prefix of the bucket."""
-    return ObjectStorage.open(
-        f"s3://bucket-a/test-{next(_NUMBERS)}",
-        endpoint=s3, region="us-east-1", access_key_id="x", secret_access_key="y",
-    )  # fmt: skip
+    return ObjectStorage.open(f"s3://{BUCKET}/test-{next(_NUMBERS)}", endpoint=s3, **CREDENTIALS)
 
 
 @pytest.fixture(autouse=True)
