@@ -240,6 +240,17 @@ class Settings(BaseSettings):
         description="Sum of the GPUs that one key's sessions in a fleet ask for; 0 for no limit. Sessions that share a "
         "worker count each.",
     )
+    max_key_cpus: int = Field(
+        default=0,
+        ge=0,
+        description="Sum of the CPUs that one key's sessions in a fleet ask for, or take by default; 0 for no limit.",
+    )
+    max_key_memory: int = Field(
+        default=0,
+        ge=0,
+        description="Sum of the machines' memory in bytes that one key's sessions in a fleet ask for, or take by "
+        "default; 0 for no limit. max_key_bytes bounds what their tensors take.",
+    )
     max_key_failures: PositiveInt = Field(
         default=100, description="Wrong API keys per minute from one address; above it the server answers 429."
     )
