@@ -1,4 +1,4 @@
-"""An S3-compatible server for the tests of object stores, and the files of owners that stopped."""
+"""Storages, owners and what they do to a session, and the files of owners that stopped."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import itertools
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gradwire_server.durable.disk import Disk
+from gradwire_server.durable.shared.directory_storage import DirectoryStorage
 from gradwire_server.durable.shared.object_storage import ObjectStorage
+from gradwire_server.durable.shared.storage import Storage
+from tests.server.shared.owners import Server
+from tests.server.story import Story
 
 from ...s3_server import BUCKET, CREDENTIALS, s3_server
 
@@ -28,6 +33,31 @@ def s3() -> Iterator[str]:
 def bucket(s3: str) -> ObjectStorage:
     """An empty prefix of the bucket."""
     return ObjectStorage.open(f"s3://{BUCKET}/test-{next(_NUMBERS)}", endpoint=s3, **CREDENTIALS)
+
+
+@pytest.fixture(scope="module")
+def story() -> Story:
+    return Story(steps=2)
+
+
+@pytest.fixture(scope="module")
+def states(story: Story) -> list[str]:
+    return story.states()
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> DirectoryStorage:
+    return DirectoryStorage(tmp_path / "shared")
+
+
+@pytest.fixture
+def server(storage: DirectoryStorage, tmp_path: Path) -> Callable[..., Server]:
+    """Makes one more owner on the storage."""
+
+    def make(on: Storage = storage, **more: Any) -> Server:
+        return Server(on, tmp_path / "scratch", **more)
+
+    return make
 
 
 @pytest.fixture(autouse=True)

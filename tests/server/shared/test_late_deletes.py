@@ -60,16 +60,6 @@ def server(storage: Watched, tmp_path: Path) -> Callable[[], Server]:
     return lambda: Server(storage, tmp_path)
 
 
-@pytest.fixture(scope="module")
-def story() -> Story:
-    return Story(steps=2)
-
-
-@pytest.fixture(scope="module")
-def states(story: Story) -> list[str]:
-    return story.states()
-
-
 @pytest.mark.parametrize("unanswered", ["/snapshot-", "/journal-00000000000000000005", "/manifest"])
 def test_a_late_removal_of_a_snapshot_that_was_given_up_meets_no_other(
     storage: Watched, server: Callable[[], Server], story: Story, states: list[str], unanswered: str
