@@ -56,4 +56,4 @@ def test_a_session_in_an_object_store_outlives_its_worker_and_leaves_only_its_to
     assert [key for key in storage.keys("sessions/") if session.id in key] == []
     assert storage.children("deleted/") == [session.id]
     bucket = ObjectStorage.open(f"s3://{BUCKET}", endpoint=endpoint, **CREDENTIALS)
-    assert set(bucket.children("fleet/")) <= {"deleted", "owners", "sweeps"}
+    assert set(bucket.children("fleet/")) <= {"deleted", "owners", "sweeps", "usage"}

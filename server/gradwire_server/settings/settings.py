@@ -114,8 +114,8 @@ class Settings(BaseSettings):
     max_data_bytes: int = Field(
         default=64 * GB,
         ge=0,
-        description="Disk space of all sessions together; above it the server refuses new sessions and uploads. 0 for "
-        "no limit.",
+        description="Disk space of all sessions together, of all servers on a shared storage; above it new sessions "
+        "and uploads are refused. 0 for no limit.",
     )
 
     compute_threads: int = Field(
