@@ -41,7 +41,7 @@ from .settings.version import VERSION
 def _store(settings: Settings) -> Store | SharedStore | None:
     if settings.store:
         scratch = None if settings.data_dir is None else settings.data_dir / "scratch"
-        return SharedStore.open(settings.store, settings.lease_s, scratch)
+        return SharedStore.open(settings.store, settings.lease_s, scratch, settings.max_data_bytes)
     if settings.data_dir is None:
         return None
     try:

@@ -14,7 +14,7 @@ from gradwire_server.auth.rates import HELD, Rates
 from gradwire_server.auth.scopes import GATEWAY_SCOPES, SCOPES, walk
 from gradwire_server.fleet.gateway_app import create_gateway
 from gradwire_server.fleet.messages import Placement, Report, answered, pack, refused, unpack
-from gradwire_server.fleet.registry import MISSED_REPORTS, FleetSessions
+from gradwire_server.fleet.registry import COUNTED, MISSED_REPORTS, FleetSessions
 from gradwire_server.fleet.resources import Resources, parse_size, requested
 from gradwire_server.fleet.shares import LEAST, Shares
 from gradwire_server.settings.settings import Settings
@@ -48,17 +48,27 @@ def test_a_session_under_construction_counts(table: FleetSessions) -> None:
     table.reserve(key(max_key_sessions=1), None, PLAIN, "", "")
 
 
-def test_gpus_of_a_key_are_bounded_over_the_fleet() -> None:
-    table = FleetSessions(Settings(max_key_gpus=2))
-    half, one = Resources(gpus=0.5), Resources(gpus=1.0)
+@pytest.mark.parametrize("kind", COUNTED)
+def test_what_a_key_takes_of_machines_is_bounded_over_the_fleet(kind: str) -> None:
+    unit = 1_000_000_000 if kind == "memory" else 1
+
+    def asking(amount: float) -> Resources:
+        value: Any = int(amount * unit) if kind == "memory" else amount
+        return Resources(**({"cpus": 0.0} | {kind: value}))
+
+    quota = f"max_key_{kind}"
+    most: dict[str, Any] = {quota: 2 * unit}
+    table = FleetSessions(Settings(**most))
+    half, one = asking(0.5), asking(1)
     first, _ = table.reserve(key(), None, one, "", "")
     table.made(first, "w", summary("s_1"))
     second, _ = table.reserve(key(), None, half, "", "")  # counts while it is created
-    with pytest.raises(TooManyRequests, match="GRADWIRE_MAX_KEY_GPUS"):
+    with pytest.raises(TooManyRequests, match=f"GRADWIRE_{quota.upper()}") as refused:
         table.reserve(key(), None, one, "", "")
-    table.reserve(key(), None, PLAIN, "", "")
-    table.reserve(key(tenant="other"), None, Resources(gpus=2.0), "", "")
-    table.reserve(key(max_key_gpus=3), None, one, "", "")
+    assert refused.value.details == {"setting": f"GRADWIRE_{quota.upper()}", "limit": 2 * unit, "value": 2.5 * unit}
+    table.reserve(key(), None, Resources(cpus=0.0), "", "")
+    table.reserve(key(tenant="other"), None, asking(2), "", "")
+    table.reserve(key(**{quota: 3 * unit}), None, one, "", "")
     table.failed(second)
     table.forget("s_1", "was deleted")
     table.reserve(key(), None, one, "", "")

@@ -31,7 +31,7 @@ from .scopes import ADMIN, READ, SESSION
 ALL_SCOPES: Final = (READ, SESSION, ADMIN)
 QUOTAS: Final = (
     "max_ops_per_second", "max_bytes_per_second", "max_requests_per_second", "max_key_sessions", "max_key_bytes",
-    "max_key_gpus",
+    "max_key_gpus", "max_key_cpus", "max_key_memory",
 )  # fmt: skip
 """Settings that a key can override."""
 

@@ -121,25 +121,30 @@ def _complete(
 
     A new journal is created after its snapshot, and then the old journal is removed. A crash in between leaves the
     snapshot with the old journal, which has no records after the snapshot's. If it has, the snapshot was given up, and
-    its upload to an object store took effect later: then the start before it counts.
+    its upload to an object store took effect later: then the start before it counts. The manifest may name a journal
+    that was given up: then the one before it goes on to the snapshot.
     """
     if start.seq in paths:
         return True
-    if start.snapshot is None or _goes_on(start, paths, session_id):
+    if start.snapshot is None:
         return False
-    if start.seq == reached and (mark is None or (mark.base < start.seq and mark.base in paths)):
+    last = _last_before(start, paths, session_id)
+    if last > start.seq:
+        return False
+    known = mark is None or (mark.base < start.seq and (mark.base in paths or last == start.seq))
+    if start.seq == reached and known:
         return True
     missing = start.seq if mark is None else min(start.seq, mark.base)
     raise damaged(journal_path(folder, missing), 0, f"the file is missing; it had record {missing + 1}")
 
 
-def _goes_on(start: _Start, paths: dict[int, Path], session_id: str) -> bool:
-    """Whether the journal that began before a snapshot has records after it."""
+def _last_before(start: _Start, paths: dict[int, Path], session_id: str) -> int:
+    """The last record of the journal that began before a snapshot; -1 without one."""
     base = max((each for each in paths if each < start.seq), default=None)
     if base is None:
-        return False
+        return -1
     with Reader(paths[base], session_id) as reader:
-        return any(record.seq > start.seq for record in reader)
+        return max((record.seq for record in reader), default=base)
 
 
 def _restore(start: _Start, spec: SessionSpec, backends: Backends | None) -> Session:

@@ -23,7 +23,7 @@ import structlog
 from gradwire_protocol.errors import GradwireError, JournalDamaged, NotFound, Unavailable
 
 from ..auth.keys import Key
-from ..durable.shared.claims import SESSIONS
+from ..durable.shared.claims import SESSIONS, placement_key
 from ..durable.shared.epochs import newest_published
 from ..durable.shared.in_parallel import BATCH, in_parallel
 from ..durable.shared.ownership import certify
@@ -66,9 +66,6 @@ HAND_OVERS: Final = 4
 """How many sessions of a drained node move at the same time."""
 
 DEVICES_KNOWN_S: Final = 5.0
-PLACEMENTS: Final = "placements/"
-"""Keys of the shared storage: the resources of sessions that asked for some."""
-
 STORED_ID: Final = re.compile(r"s_[A-Za-z0-9_-]{1,100}")
 T = TypeVar("T")
 
@@ -197,7 +194,7 @@ class Directory:
         record = newest_published(storage, session)
         if record is None or tombstone(storage, session) is not None:
             return None
-        kept = storage.get(PLACEMENTS + session)
+        kept = storage.get(placement_key(session))
         resources = self.workers.default if kept is None else _resources(msgspec.json.decode(kept))
         return record[1].spec, resources
 
@@ -260,7 +257,7 @@ class Directory:
         storage = self._storage
         if made is not None and storage is not None and made.durable and made.resources != self.workers.default:
             data = msgspec.json.encode(made.resources)
-            self._spawn(self._in_storage(lambda: storage.put(PLACEMENTS + made.id, data)))
+            self._spawn(self._in_storage(lambda: storage.put(placement_key(made.id), data)))
         return {}
 
     @_answering
@@ -325,11 +322,8 @@ class Directory:
     @_answering
     async def deleted(self, session: str, tenant: str) -> dict[str, Any]:
         """A gateway has deleted a session."""
-        found = self.sessions.get(session, tenant)
+        self.sessions.get(session, tenant)
         self.sessions.forget(session, "was deleted")
-        storage = self._storage
-        if storage is not None and found.resources != self.workers.default:
-            self._spawn(self._in_storage(lambda: storage.delete(PLACEMENTS + session)))
         return {}
 
     @_answering

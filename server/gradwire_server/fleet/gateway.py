@@ -22,11 +22,13 @@ from ..auth import KeyStore
 from ..auth.caller import Caller
 from ..auth.keys import Key
 from ..auth.passes import PassMint
+from ..http.backlog import Backlogs
 from ..http.state import Server
 from ..settings.settings import Settings
 from ..settings.version import VERSION
 from . import relay
 from .fleet_tickets import FleetTickets
+from .gauges import FleetGauges
 from .joining import DirectoryHandle
 from .messages import REPORT_EVERY_S, Joined, Placement, Report, Shared, pack, unpack
 
@@ -71,7 +73,9 @@ class Gateway:
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=1000), trust_env=False,
         )  # fmt: skip
         self.secret = b""
+        self.gauges = FleetGauges(lambda: self.directory.call("fleet"))
         self.keys = KeyStore(None)
+        self.backlogs = Backlogs(settings.max_key_backlog_bytes)
         self._mint: PassMint | None = None
         self._incarnation = ""
         self._known: OrderedDict[str, _Known] = OrderedDict()
@@ -151,7 +155,7 @@ class Gateway:
 
     async def relay(self, socket: WebSocket, session: str, caller: Caller, first: bytes | str) -> None:
         """Relay an accepted stream to the worker that has the session, until it ends."""
-        await relay.run(self, socket, session, caller, first)
+        await relay.run(self, socket, session, caller, first, self.backlogs.of(caller.key.tenant))
 
     # Reports
 
@@ -159,7 +163,8 @@ class Gateway:
     async def running(self, server: Server) -> AsyncIterator[None]:
         """Part of the application's lifespan."""
         await self._join()
-        self.keys = server.access.keys
+        self.keys, self.backlogs = server.access.keys, server.backlogs
+        server.metrics.registry.register(self.gauges)
         server.access.tickets = FleetTickets(self.settings, lambda: self.secret, self.keys)
         reporting = asyncio.create_task(self._report(server))
         try:

@@ -25,6 +25,9 @@ MAX_REPEATS: Final = 100_000
 RESERVED_S: Final = 120.0
 """After this time a gateway that has reported neither success nor failure is taken to be dead."""
 
+COUNTED: Final = {"gpus": "GPUs", "cpus": "CPUs", "memory": "bytes of memory"}
+"""What has a quota for each key: the fields of :class:`Resources` that a setting ``max_key_...`` bounds."""
+
 SWEEP_EVERY_S: Final = 30.0
 MISSED_REPORTS: Final = 2
 """A report may have left the worker before a session that was created meanwhile."""
@@ -135,7 +138,7 @@ class FleetSessions:
         """
         self.sweep()
         self._check_room(key.tenant)
-        self._check_gpus(key, resources.gpus)
+        self._check_machines(key, resources)
         held = ExitStack()
         granted = held.enter_context(self.quotas.reserve(key, self.granted(key.tenant), limits))
         name = secrets.token_urlsafe(12)
@@ -156,19 +159,23 @@ class FleetSessions:
             raise TooManyRequests(f"{full}; delete a session or wait until one expires", **facts)
         raise Unavailable(f"{full}, all of other tenants; retry later", **facts)
 
-    def _check_gpus(self, key: Key, wanted: float) -> None:
-        most = key.quota("max_key_gpus", self.settings)
-        if not most or not wanted:
-            return
-        mine = list(self._by_tenant.get(key.tenant, {}).values())
-        under_construction = [each for each in self._reservations.values() if each.tenant == key.tenant]
-        has = sum(each.resources.gpus for each in mine) + sum(each.resources.gpus for each in under_construction)
-        if has + wanted > most + 1e-6:
-            raise TooManyRequests(
-                f"the new session asks for {wanted:g} GPUs, the sessions of this key have asked for {has:g}, and the "
-                f"limit of their sum is {most} ({variable('max_key_gpus')}); delete a session or ask for less",
-                setting=variable("max_key_gpus"), limit=most, value=has + wanted,
-            )  # fmt: skip
+    def _check_machines(self, key: Key, wanted: Resources) -> None:
+        """Check the quotas of what a key's sessions take of machines."""
+        mine: list[FleetSession | Reservation] = list(self._by_tenant.get(key.tenant, {}).values())
+        mine += [each for each in self._reservations.values() if each.tenant == key.tenant]
+        for kind, name in COUNTED.items():
+            setting, more = f"max_key_{kind}", float(getattr(wanted, kind))
+            most = key.quota(setting, self.settings)
+            if not most or not more:
+                continue
+            has = sum(float(getattr(each.resources, kind)) for each in mine)
+            if has + more > most + 1e-6:
+                raise TooManyRequests(
+                    f"the new session asks for {_shown(more)} {name}, the sessions of this key have asked for "
+                    f"{_shown(has)}, and the limit of their sum is {most:,} ({variable(setting)}); delete a session or "
+                    "ask for less",
+                    setting=variable(setting), limit=most, value=has + more,
+                )  # fmt: skip
 
     def made(self, reservation: str, worker: str, summary: dict[str, Any]) -> FleetSession | None:
         """Replace a reservation by the session that was created on a worker, and return it."""
@@ -366,3 +373,7 @@ class FleetSessions:
             else:
                 self.forget(each.id, f"was lost with its worker ({reason})")
         return kept
+
+
+def _shown(amount: float) -> str:
+    return f"{int(amount):,}" if amount == int(amount) else f"{amount:g}"

@@ -34,7 +34,7 @@ from ..http.models import (
 from ..http.openapi import PROBLEMS
 from ..http.state import TheServer, TheTenant
 from ..http.tensor_formats import SAFETENSORS
-from ..routes import keys
+from ..routes import health, keys
 from ..settings.session_spec import Durability
 from ..settings.settings import Settings, variable
 from .forwarding import Body as ForwardedBody
@@ -131,7 +131,8 @@ async def _create(gateway: Gateway, request: Request, response: Response, wanted
 async def _placed(gateway: Gateway, request: Request, wanted: Wanted, send: Send) -> dict[str, Any]:
     key = caller_of(request).key
     for _ in range(TRIES):
-        place = unpack(await gateway.directory.call("place", pack(wanted)), Placement)
+        with gateway.gauges.placing.time():
+            place = unpack(await gateway.directory.call("place", pack(wanted)), Placement)
         if place.session:
             return await _summary(gateway, key, place)
         try:
@@ -190,6 +191,13 @@ def _problem(answer: httpx.Response) -> GradwireError:
 async def list_(gateway: TheGateway, tenant: TheTenant) -> dict[str, Any]:
     """List the tenant's sessions in the whole fleet, as of their workers' last reports."""
     return await gateway.directory.call("list_sessions", tenant)
+
+
+@router.get("/metrics", include_in_schema=False, response_class=Response)
+async def metrics(server: TheServer, gateway: TheGateway) -> Response:
+    """The server's own metrics, with those of the fleet."""
+    await gateway.gauges.refresh()
+    return await health.metrics(server)
 
 
 @router.get("/v1/devices", include_in_schema=False, response_model=DeviceList)

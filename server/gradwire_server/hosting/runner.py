@@ -192,8 +192,8 @@ class Runner(SessionQueries):
         self.given_up = False
         self.committed_bytes = 0
         # The limit is that of a data directory, not of shared storage.
-        measured, most = (Path(), 0) if folder is None or home else (folder.parent, self.policy.max_data_bytes)
-        self._disk_use = DiskUse.of(measured, most)
+        measured, most = (Path(), 0) if folder is None else (folder.parent, self.policy.max_data_bytes)
+        self._disk_use = DiskUse.of(measured, most) if home is None else home.use
         self._backends = backends
         self._journal: Journal | None = None
         self._manifest: Manifest | None = None

@@ -332,6 +332,8 @@ class KeyQuotas(Body):
     max_key_sessions: Quota | None = None
     max_key_bytes: Quota | None = None
     max_key_gpus: Quota | None = None
+    max_key_cpus: Quota | None = None
+    max_key_memory: Quota | None = None
 
 
 class KeyRequest(Body):

@@ -261,7 +261,7 @@ class SessionRegistry:
     async def _open(self, spec: SessionSpec, how: How, image: bytes | memoryview) -> Session:
         folder = None
         if self.store is not None and spec.durability != "none":
-            self.store.check_room()
+            await asyncio.to_thread(self.store.check_room)
             folder = self.store.folder(spec.id)
         session = self._session(spec, folder)
         try:

@@ -114,8 +114,8 @@ class Settings(BaseSettings):
     max_data_bytes: int = Field(
         default=64 * GB,
         ge=0,
-        description="Disk space of all sessions together; above it the server refuses new sessions and uploads. 0 for "
-        "no limit.",
+        description="Disk space of all sessions together, of all servers on a shared storage; above it new sessions "
+        "and uploads are refused. 0 for no limit.",
     )
 
     compute_threads: int = Field(
@@ -239,6 +239,17 @@ class Settings(BaseSettings):
         ge=0,
         description="Sum of the GPUs that one key's sessions in a fleet ask for; 0 for no limit. Sessions that share a "
         "worker count each.",
+    )
+    max_key_cpus: int = Field(
+        default=0,
+        ge=0,
+        description="Sum of the CPUs that one key's sessions in a fleet ask for, or take by default; 0 for no limit.",
+    )
+    max_key_memory: int = Field(
+        default=0,
+        ge=0,
+        description="Sum of the machines' memory in bytes that one key's sessions in a fleet ask for, or take by "
+        "default; 0 for no limit. max_key_bytes bounds what their tensors take.",
     )
     max_key_failures: PositiveInt = Field(
         default=100, description="Wrong API keys per minute from one address; above it the server answers 429."

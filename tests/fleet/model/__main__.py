@@ -17,6 +17,8 @@ ORDINARY: Final = (
 """What the tests explore."""
 
 LARGE: Final = (
+    Bounds(owners=2, frames=3, late=1, retries=0, releases=0, rotations=1),
+    Bounds(owners=2, frames=2, late=1, retries=2, releases=0, rotations=2, deletion=False),
     Bounds(owners=2, frames=3, late=1, retries=1, releases=0, rotations=1),
     Bounds(owners=2, frames=3, late=1, retries=0, releases=1, rotations=1),
     Bounds(owners=3, frames=1, late=1, retries=0, releases=0, rotations=0),

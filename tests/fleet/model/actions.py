@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .state import (
+    BEGIN,
     CLAIM,
     COPY,
     COPY_JOURNAL,
@@ -14,6 +15,7 @@ from .state import (
     DELETED,
     DONE,
     FRESH,
+    GIVE_UP,
     IDLE,
     LEASE_TICKS,
     LOAD,
@@ -77,8 +79,12 @@ def _text(op: Operation) -> str:
             return f"put {epoch}/journal-{op.number}/{op.offset} = {records}"
         case "snapshot":
             return f"put {epoch}/snapshot-{op.number} = {records}"
+        case "begin":
+            return f"put {epoch}/journal-{op.number}"
         case "manifest":
-            return f"put {epoch}/manifest -> snapshot-{op.number}"
+            return f"put {epoch}/manifest -> journal-{op.number}"
+        case "remove given up":
+            return f"remove {epoch}/snapshot-{op.number} and {epoch}/journal-{op.number}"
         case "copy":
             return f"put {epoch}/snapshot-{op.number} = {records} and manifest"
         case "remove replaced":
@@ -160,6 +166,9 @@ def _owner(state: State, number: int, owner: Owner, bounds: Bounds, bugs: Bugs) 
                 again = owner._replace(memory=(*owner.memory, len(owner.memory) + 1))
             after = _late(state._replace(retries=state.retries - 1), op)
             yield f"{name}: no answer to {_text(op)}; sent again", _put(after, number, again)
+            if owner.place in (SNAPSHOT, BEGIN, MANIFEST):
+                given_up = _given_up(owner, bugs)
+                yield f"{name}: no answer to {_text(op)}; the snapshot is given up", _put(after, number, given_up)
     elif owner.op != NO_OP:
         yield from _answered(state, number, owner, bounds, bugs)
         if state.retries and owner.op == DONE:
@@ -167,6 +176,15 @@ def _owner(state: State, number: int, owner: Owner, bounds: Bounds, bugs: Bugs) 
             yield f"{name}: the answer is lost; sent again", _put(after, number, owner._replace(op=SENT))
     else:
         yield from _act(state, number, owner, bounds, bugs)
+
+
+def _given_up(owner: Owner, bugs: Bugs) -> Owner:
+    """A snapshot is given up, and what is left of it removed. durable/shared/mirrored_disk.py: none is taken after the
+    same record again, so nothing of that name is written any more, whenever the put or the removal takes effect."""
+    barred = 0 if "given_up_and_again" in bugs else len(owner.memory)
+    if owner.place == SNAPSHOT:
+        return owner._replace(place=SERVE, op=NO_OP, barred=barred)
+    return owner._replace(place=GIVE_UP, op=SENT, barred=barred)
 
 
 def _end(state: State, number: int, owner: Owner, bounds: Bounds) -> Iterator[Step]:
@@ -267,8 +285,12 @@ def operation(number: int, owner: Owner, bugs: Bugs) -> Operation:
             return Operation("segment", epoch, number=base, offset=owner.source - base, records=memory[owner.source :])
         case "snapshot":
             return Operation("snapshot", epoch, number=len(memory), records=memory)
+        case "begin":
+            return Operation("begin", epoch, number=len(memory))
         case "manifest":
             return Operation("manifest", epoch, number=len(memory))
+        case "give up":
+            return Operation("remove given up", epoch, number=len(memory))
         case "release":
             return Operation("release", epoch)
         case "delete":
@@ -311,7 +333,11 @@ def _answered(state: State, number: int, owner: Owner, bounds: Bounds, bugs: Bug
                 after = free._replace(place=REPLY, source=0)
                 yield f"{name}: records are written{_checked(owner)}", _put(state, number, after)
         case "snapshot":
+            yield f"{name} begins a journal", _put(state, number, owner._replace(place=BEGIN, op=SENT))
+        case "begin":
             yield f"{name} writes the manifest", _put(state, number, owner._replace(place=MANIFEST, op=SENT))
+        case "give up":
+            yield f"{name} goes on with its journal", _put(state, number, free._replace(place=SERVE))
         case "release":
             yield f"{name} has released epoch {owner.epoch}", _put(state, number, _idle(state, number, owner))
         case "delete":
@@ -341,7 +367,7 @@ def _act(state: State, number: int, owner: Owner, bounds: Bounds, bugs: Bugs) ->
     """What an owner does of its own accord: take over, then serve."""
     match owner.place:
         case "load":
-            yield from _load(state, number, owner, bounds, bugs)
+            yield from _load(state, number, owner, bugs)
         case "reply":
             acked = max(state.acked, len(owner.memory))
             after = _put(state, number, owner._replace(place=SERVE))
@@ -358,26 +384,31 @@ def _read(state: State, number: int, owner: Owner, bugs: Bugs) -> Iterator[Step]
         return
     source = max(state.published, default=0)
     if "unpublished_source" in bugs:
-        source = max((epoch for epoch, files in enumerate(state.files, 1) if files.manifests), default=0)
-    if not source or not state.files[source - 1].manifests:
+        source = max((epoch for epoch, files in enumerate(state.files, 1) if files.manifest >= 0), default=0)
+    if not source or state.files[source - 1].manifest < 0:
         yield f"{name} has epoch {owner.epoch} and finds nothing to take over", _refused(state, number, owner)
         return
-    base = max(state.files[source - 1].manifests)
+    base = state.files[source - 1].manifest
+    if "unchecked_removal" in bugs and (listed := replayed(state.files[source - 1])) is not None:
+        base = listed[0]
     yield (
-        f"{name} has epoch {owner.epoch} and takes epoch {source} over, from snapshot-{base}",
+        f"{name} has epoch {owner.epoch} and takes epoch {source} over, whose manifest says journal-{base}",
         _put(state, number, owner._replace(place=LOAD, source=source, base=base)),
     )
 
 
-def _load(state: State, number: int, owner: Owner, bounds: Bounds, bugs: Bugs) -> Iterator[Step]:
-    """Read snapshot and journals, in this order after the manifest. A takeover may also fail for want of memory."""
+def _load(state: State, number: int, owner: Owner, bugs: Bugs) -> Iterator[Step]:
+    """Read the list of files, snapshot and journals, after the manifest: one step, since a takeover that misses a file
+    of its list begins anew. A takeover may also fail for want of memory."""
     name, files = _name(number), state.files[owner.source - 1] if owner.source <= len(state.files) else Files()
-    records = replayed(files._replace(manifests=(owner.base,)))
-    if records is None:
+    fixed = frozenset({"start_from_manifest"}) if "unchecked_removal" in bugs else bugs
+    found = replayed(files._replace(manifest=owner.base), fixed)
+    if found is None:
         yield f"{name} misses files of epoch {owner.source}", _refused(state, number, owner)
         return
-    copying = owner._replace(place=COPY, op=SENT, memory=records, source=0)
-    yield f"{name} reads {list(records)} and copies it", _put(state, number, copying)
+    start, records = found
+    copying = owner._replace(place=COPY, op=SENT, memory=records, base=start, source=0)
+    yield f"{name} reads {list(records)} from snapshot-{start} on and copies it", _put(state, number, copying)
     if "kept_claim" in bugs:
         yield f"{name} cannot take the session over", _put(state, number, _idle(state, number, owner))
     elif state.releases:
@@ -405,7 +436,7 @@ def _serve(state: State, number: int, owner: Owner, bounds: Bounds, bugs: Bugs) 
         if _valid(owner) or "unchecked_reply" in bugs:
             replying = owner._replace(place=REPLY)
             yield f"{name} answers what was sent again from its records{_checked(owner)}", _put(state, number, replying)
-    if state.rotations and done > owner.base:
+    if state.rotations and done > owner.base and done != owner.barred:
         rotating = owner._replace(place=SNAPSHOT, op=SENT)
         after = _put(state, number, rotating)._replace(rotations=state.rotations - 1)
         yield f"{name} writes a snapshot after {done} records", after

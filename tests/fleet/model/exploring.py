@@ -76,7 +76,7 @@ def explore(bounds: Bounds, bugs: Bugs = frozenset(), most: int = 0, liveness: b
                     known = seen[key] = len(parents)
                     parents.append(index)
                     hashes.append(key)
-                    wrong = violation(after)
+                    wrong = violation(after, bugs)
                     if wrong:
                         return result(wrong, known)
                     following.append((known, after))

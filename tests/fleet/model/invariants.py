@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from .state import ACKNOWLEDGES, DELETED, LEASE_TICKS, UP, State, replayed
+from .storage import Bugs
 
 
-def violation(state: State) -> str:
+def violation(state: State, bugs: Bugs = frozenset()) -> str:
     """What a state violates; empty when it is sound."""
     if state.broken:
         return state.broken
@@ -23,9 +24,10 @@ def violation(state: State) -> str:
         return f"a session that goes on in epoch {newest} counts as deleted by a deletion that was never acknowledged"
     if deleted:
         return ""
-    records = replayed(state.files[newest - 1]) if newest else None
-    if records is None:
+    found = replayed(state.files[newest - 1], bugs) if newest else None
+    if found is None:
         return f"the newest published epoch, {newest}, cannot be recovered"
+    records = found[1]
     if records != tuple(range(1, len(records) + 1)):
         return f"the surviving history is {list(records)}"
     if len(records) < state.acked:

@@ -26,7 +26,9 @@ PLANTED: Final[dict[str, Planted]] = {
         "a claim is not exclusive: the last writer has it", HANDED_OVER._replace(frames=0, crashes=False, clocks=False)
     ),
     "unchecked_removal": Planted(
-        "files that a snapshot replaces are removed without a check of the lease", SMALL._replace(late=1, rotations=1)
+        "files that a snapshot replaces are removed without a check of the lease, and a takeover that misses a file of "
+        "its list does not begin anew (each alone does no harm)",
+        SMALL._replace(late=1, rotations=1),
     ),
     "unchecked_epochs": Planted(
         "older epochs are removed after the publication without a check of the lease",
@@ -46,9 +48,21 @@ PLANTED: Final[dict[str, Planted]] = {
         "a write without an answer is sent again under the same key with more records",
         SMALL._replace(owners=1, late=1, retries=1, frames=2),
     ),
-    "one_manifest": Planted(
-        "the manifest is one object that is overwritten, so a late write brings an older one back",
+    "start_from_manifest": Planted(
+        "a recovery starts from what the manifest names, which a late write may bring back",
         SMALL._replace(owners=1, late=1, retries=1, frames=2, rotations=2),
+    ),
+    "late_snapshot_counts": Planted(
+        "the newest snapshot counts, also one that was given up and took effect later",
+        SMALL._replace(owners=1, late=1, retries=1, frames=2, rotations=1),
+    ),
+    "manifest_names_a_journal": Planted(
+        "a recovery misses the journal that the manifest names, although it was given up",
+        SMALL._replace(owners=1, late=1, retries=1, frames=2, rotations=2),
+    ),
+    "given_up_and_again": Planted(
+        "a snapshot that was given up is taken again after the same record, so a late removal meets the same keys",
+        SMALL._replace(owners=1, late=1, retries=2, frames=2, rotations=2),
     ),
     "claims_removed": Planted(
         "claims of older epochs are removed, and a contender does not look again after its claim",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 FRAMES: Final = 3
@@ -32,11 +33,13 @@ SERVE: Final = "serve"
 WRITE: Final = "write"
 REPLY: Final = "reply"
 SNAPSHOT: Final = "snapshot"
+BEGIN: Final = "begin"
 MANIFEST: Final = "manifest"
+GIVE_UP: Final = "give up"
 RELEASE: Final = "release"
 DELETE: Final = "delete"
 
-ACKNOWLEDGES: Final = frozenset({SERVE, WRITE, REPLY, SNAPSHOT, MANIFEST})
+ACKNOWLEDGES: Final = frozenset({SERVE, WRITE, REPLY, SNAPSHOT, BEGIN, MANIFEST, GIVE_UP})
 """The places in which an owner acknowledges frames, now or after its next check."""
 
 Records = tuple[int, ...]
@@ -46,13 +49,15 @@ class Files(NamedTuple):
     """The files of one epoch.
 
     Attributes:
-        manifests: the number of records before the current journal, one number a manifest; the highest counts.
+        manifest: the number of records before the current journal, as the last write says; -1 without one.
         snapshots: by the number of records, their content.
+        journals: those that were begun, by the number of records before them.
         segments: of journals: (records before the journal, offset in it, records).
     """
 
-    manifests: tuple[int, ...] = ()
+    manifest: int = -1
     snapshots: tuple[tuple[int, Records], ...] = ()
+    journals: tuple[int, ...] = ()
     segments: tuple[tuple[int, int, Records], ...] = ()
 
 
@@ -93,7 +98,8 @@ class Owner(NamedTuple):
         place: where it is in the protocol.
         op: how far the current storage operation is.
         memory: the records that it applied.
-        base: the number of records before its current journal.
+        base: the number of records before its current journal; while it takes over, what the manifest says.
+        barred: the number of records after which it gave a snapshot up; it takes none there any more.
         source: the epoch that it takes over, or the records of the operation under way.
         outdated: whether it has yet to delete older epochs.
     """
@@ -108,6 +114,7 @@ class Owner(NamedTuple):
     op: int = NO_OP
     memory: Records = ()
     base: int = 0
+    barred: int = 0
     source: int = 0
     outdated: bool = False
 
@@ -181,27 +188,59 @@ def initial(bounds: Bounds) -> State:
     """The first owner serves an empty session in epoch 1; the others have not started."""
     first = Owner(life=UP, epoch=1, place=SERVE)
     return State(
-        0, False, (0,), (), (), (1,), (Files(manifests=(0,)),), 0, (), bounds.retries, bounds.releases,
+        0, False, (0,), (), (), (1,), (Files(manifest=0, journals=(0,)),), 0, (), bounds.retries, bounds.releases,
         bounds.rotations, (first, *(FRESH for _ in range(bounds.owners - 1))),
     )  # fmt: skip
 
 
-def replayed(files: Files) -> Records | None:
-    """What recovery makes of an epoch's files; ``None`` when it must refuse."""
-    if not files.manifests:
+@lru_cache(100_000)
+def replayed(files: Files, bugs: frozenset[str] = frozenset()) -> tuple[int, Records] | None:
+    """What recovery makes of an epoch's files: where it starts, and the records; ``None`` when it must refuse.
+
+    durable/recovery.py: the newest snapshot that is complete counts, whatever the manifest says, which may be older or
+    newer. It has a journal of its own, or is the last record, and its own journal has not begun yet. One that was given
+    up is followed by records in the journal before it. The manifest may name a journal that was given up.
+    """
+    if files.manifest < 0:
         return None
-    base = max(files.manifests)
-    records: Records = ()
-    if base:
-        found = [content for number, content in files.snapshots if number == base]
-        if not found:
+    reached = max(files.manifest, *(number for number, _ in files.snapshots), *files.journals, 0)
+    if "start_from_manifest" in bugs:
+        return _from(files, files.manifest, dict(files.snapshots).get(files.manifest, ()), reached)
+    for number, content in reversed(files.snapshots):
+        before = max((base for base in files.journals if base < number), default=-1)
+        if number not in files.journals and "late_snapshot_counts" not in bugs:
+            last = before + len(_journal(files, before) or ()) if before >= 0 else -1
+            if last > number:
+                continue
+            known = files.manifest in files.journals or (last == number and "manifest_names_a_journal" not in bugs)
+            if number < reached or files.manifest >= number or not known:
+                return None
+        return _from(files, number, content, reached)
+    return _from(files, 0, (), reached) if 0 in files.journals else None
+
+
+def _from(files: Files, start: int, records: Records, reached: int) -> tuple[int, Records] | None:
+    """The replay of all journals from a snapshot on."""
+    if len(records) < start:
+        return None
+    at = start
+    while at in files.journals:
+        more = _journal(files, at)
+        if more is None:
             return None
-        records = found[0]
-    at = 0
+        records += more
+        at += len(more)
+        if not more:
+            break
+    return None if at < reached else (start, records)
+
+
+def _journal(files: Files, base: int) -> Records | None:
+    """The records of a journal; ``None`` when one before others is missing."""
+    records: Records = ()
     for number, offset, more in files.segments:
         if number == base:
-            if offset != at:
-                return None  # a record before this one is missing
+            if offset != len(records):
+                return None
             records += more
-            at += len(more)
     return records

@@ -34,7 +34,7 @@ def take_effect(state: State, op: Operation, bugs: Bugs) -> tuple[State, int]:
     files = list(state.files)
     while len(files) < op.epoch:
         files.append(Files())
-    files[op.epoch - 1] = _written(files[op.epoch - 1], op, bugs)
+    files[op.epoch - 1] = _written(files[op.epoch - 1], op)
     return state._replace(files=tuple(files)), DONE
 
 
@@ -52,27 +52,33 @@ def _claim(state: State, epoch: int, owner: int, bugs: Bugs) -> tuple[State, int
     return state, REFUSED
 
 
-def _written(files: Files, op: Operation, bugs: Bugs) -> Files:
-    if op.kind == "manifest":
-        return files._replace(manifests=_manifests(files, op.number, bugs))
-    if op.kind == "snapshot":
-        return files._replace(snapshots=_with(files.snapshots, (op.number, op.records)))
-    if op.kind == "segment":
-        others = tuple(each for each in files.segments if each[:2] != (op.number, op.offset))
-        return files._replace(segments=_with(others, (op.number, op.offset, op.records)))
-    if op.kind == "copy":
-        snapshots = _with(files.snapshots, (op.number, op.records)) if op.number else files.snapshots
-        return files._replace(manifests=_manifests(files, op.number, bugs), snapshots=snapshots)
+def _written(files: Files, op: Operation) -> Files:
+    number = op.number
+    match op.kind:
+        case "manifest":
+            return files._replace(manifest=number)
+        case "snapshot":
+            return files._replace(snapshots=_with(files.snapshots, (number, op.records)))
+        case "begin":
+            return files._replace(journals=_with(files.journals, number))
+        case "segment":
+            others = tuple(each for each in files.segments if each[:2] != (number, op.offset))
+            return files._replace(segments=_with(others, (number, op.offset, op.records)))
+        case "copy":
+            snapshots = _with(files.snapshots, (number, op.records)) if number else files.snapshots
+            return files._replace(manifest=number, snapshots=snapshots, journals=_with(files.journals, number))
+        case "remove given up":
+            return files._replace(
+                snapshots=tuple(each for each in files.snapshots if each[0] != number),
+                journals=tuple(each for each in files.journals if each != number),
+            )
     assert op.kind == "remove replaced", op.kind
     return Files(
-        tuple(each for each in files.manifests if each >= op.number),
-        tuple(each for each in files.snapshots if each[0] >= op.number),
-        tuple(each for each in files.segments if each[0] >= op.number),
+        files.manifest,
+        tuple(each for each in files.snapshots if each[0] >= number),
+        tuple(each for each in files.journals if each >= number),
+        tuple(each for each in files.segments if each[0] >= number),
     )
-
-
-def _manifests(files: Files, number: int, bugs: Bugs) -> tuple[int, ...]:
-    return (number,) if "one_manifest" in bugs else _with(files.manifests, number)
 
 
 def _with(items: tuple[T, ...], item: T) -> tuple[T, ...]:

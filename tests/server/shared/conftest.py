@@ -1,45 +1,63 @@
-"""An S3-compatible server in this process (moto's, an emulation), and the files of owners that stopped."""
+"""Storages, owners and what they do to a session, and the files of owners that stopped."""
 
 from __future__ import annotations
 
 import itertools
-import logging
 import os
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gradwire_server.durable.disk import Disk
+from gradwire_server.durable.shared.directory_storage import DirectoryStorage
 from gradwire_server.durable.shared.object_storage import ObjectStorage
+from gradwire_server.durable.shared.storage import Storage
+from tests.server.shared.owners import Server
+from tests.server.story import Story
+
+from ...s3_server import BUCKET, CREDENTIALS, s3_server
 
 _NUMBERS = itertools.count()
 
 
 @pytest.fixture(scope="session")
 def s3() -> Iterator[str]:
-    """The endpoint of an S3-compatible server, with the bucket ``bucket-a``."""
-    from moto.server import ThreadedMotoServer
-
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    endpoint = f"http://{host}:{port}"
-    with urllib.request.urlopen(urllib.request.Request(f"{endpoint}/bucket-a", method="PUT"), timeout=30) as response:
-        assert response.status == 200
-    yield endpoint
-    server.stop()
+    """The endpoint of an S3-compatible server."""
+    with s3_server() as endpoint:
+        yield endpoint
 
 
 @pytest.fixture
 def bucket(s3: str) -> ObjectStorage:
     """An empty prefix of the bucket."""
-    return ObjectStorage.open(
-        f"s3://bucket-a/test-{next(_NUMBERS)}",
-        endpoint=s3, region="us-east-1", access_key_id="x", secret_access_key="y",
-    )  # fmt: skip
+    return ObjectStorage.open(f"s3://{BUCKET}/test-{next(_NUMBERS)}", endpoint=s3, **CREDENTIALS)
+
+
+@pytest.fixture(scope="module")
+def story() -> Story:
+    return Story(steps=2)
+
+
+@pytest.fixture(scope="module")
+def states(story: Story) -> list[str]:
+    return story.states()
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> DirectoryStorage:
+    return DirectoryStorage(tmp_path / "shared")
+
+
+@pytest.fixture
+def server(storage: DirectoryStorage, tmp_path: Path) -> Callable[..., Server]:
+    """Makes one more owner on the storage."""
+
+    def make(on: Storage = storage, **more: Any) -> Server:
+        return Server(on, tmp_path / "scratch", **more)
+
+    return make
 
 
 @pytest.fixture(autouse=True)

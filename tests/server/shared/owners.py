@@ -57,6 +57,9 @@ class MemoryStorage:
         self.before("children", prefix)
         return sorted({key[len(prefix) :].partition("/")[0] for key in self.blobs if key.startswith(prefix)})
 
+    def used_bytes(self, prefix: str) -> int:
+        return sum(len(data) for key, data in self.blobs.items() if key.startswith(prefix))
+
     def delete(self, *keys: str) -> None:
         for key in keys:
             self.before("delete", key)

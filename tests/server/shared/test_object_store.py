@@ -21,7 +21,7 @@ from gradwire_server.durable.shared.tombstones import Tombstone
 from gradwire_server.hosting.runner import Runner
 from tests.server.shared.owners import MemoryStorage, Server
 from tests.server.story import Story, fingerprint
-from tests.server.test_compaction import SHORT
+from tests.server.test_compaction import SHORT, Crash
 
 EPOCHS = "sessions/s_story/epochs/"
 
@@ -268,6 +268,35 @@ def test_a_late_put_of_a_journal_that_was_given_up_does_no_harm(
     late.lands()
     second.sees_the_end_of(first)
     assert fingerprint(second.take_over().session) == states[9]
+
+
+def test_a_manifest_may_name_a_journal_that_was_given_up(
+    server: Make, story: Story, states: list[str], monkeypatch: Any
+) -> None:
+    """Its upload had no answer, but took effect. The process ends between the next snapshot and its journal."""
+    first, second = server(), server()
+    runner = first.create()
+    story.play(runner, 0, 5)
+    late = Unanswered(runner, "manifest", monkeypatch)
+    assert not runner.compact(force=True)
+    late.lands()
+    story.play(runner, 5, 7)
+    put = runner.disk._storage.put  # type: ignore[attr-defined]
+
+    def ends(key: str, data: Any) -> None:
+        if "/journal-00000000000000000007" in key:
+            raise Crash
+        put(key, data)
+
+    monkeypatch.setattr(runner.disk._storage, "put", ends)  # type: ignore[attr-defined]
+    with pytest.raises(Crash):
+        runner.compact(force=True)
+    monkeypatch.undo()
+    second.sees_the_end_of(first)
+    following = second.take_over()
+    assert fingerprint(following.session) == states[7]
+    story.play(following, 7)
+    assert fingerprint(following.session) == states[-1]
 
 
 def test_snapshots_are_copied_inside_the_store(server: Make, story: Story, states: list[str], monkeypatch: Any) -> None:

@@ -40,6 +40,11 @@ def numbered(session_id: str, kind: str, epoch: int) -> str:
     return f"{SESSIONS}{session_id}/{kind}/{epoch:0{DIGITS}d}"
 
 
+def placement_key(session_id: str) -> str:
+    """The key of what a session asked of its machine. It goes with the session."""
+    return f"{SESSIONS}{session_id}/placement"
+
+
 def epochs_of(storage: Storage, session_id: str, kind: str) -> list[int]:
     """The epochs that have a key of this kind, ascending."""
     return [int(name) for name in storage.children(f"{SESSIONS}{session_id}/{kind}/") if name.isdecimal()]

@@ -117,6 +117,15 @@ class DirectoryStorage:
             return []
         return sorted(name for name in names if not name.startswith(_TEMPORARY))
 
+    def used_bytes(self, prefix: str) -> int:
+        found: dict[int, int] = {}  # a snapshot may have several names
+        for folder, _, names in os.walk(self.root / check_key(prefix.rstrip("/"))):
+            for name in names:
+                with suppress(OSError):  # it was removed meanwhile
+                    status = os.lstat(os.path.join(folder, name))
+                    found[status.st_ino] = status.st_size
+        return sum(found.values())
+
     def delete(self, *keys: str) -> None:
         folders = set()
         for key in keys:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 import structlog
@@ -13,6 +14,7 @@ from gradwire_protocol.errors import NotFound, SessionGone, Unavailable
 
 from ...settings.session_spec import SessionSpec
 from ..journal import disk_refuses
+from ..store import DiskUse
 from . import claims, epochs
 from .claims import SESSIONS, ClaimHeld
 from .epochs import EpochFiles, Place
@@ -35,12 +37,15 @@ class Home:
 
     Attributes:
         epoch: the epoch that this server owns; 0 for none.
+        use: of the whole storage.
     """
 
     def __init__(
-        self, storage: Storage, session_id: str, lease: OwnerLease, observer: Observer, files: EpochFiles
-    ) -> None:
+        self, storage: Storage, session_id: str, lease: OwnerLease, observer: Observer, files: EpochFiles,
+        use: DiskUse | None = None,
+    ) -> None:  # fmt: skip
         self.session_id = session_id
+        self.use = use or DiskUse(Path(), 0)
         self.epoch = 0
         self._storage = storage
         self._lease = lease

@@ -27,6 +27,7 @@ WHOLE: Final = 99
 """The rank of a segment that is never merged again: a journal's content at a takeover."""
 
 _SEGMENT: Final = re.compile(r"(\d{20})-(\d{20})")
+_NUMBER: Final = re.compile(r"[a-z]+-(\d{20})[-.]")
 
 
 class Segment(NamedTuple):
@@ -84,12 +85,16 @@ class MirroredDisk(Disk):
         self._segments: dict[str, list[Segment]] = {}
         self._unanswered: dict[str, bytes] = {}
         """Digests of uploads that had no answer, by name: they may take effect at any time."""
+        self._barred = -1
+        """No snapshot or journal that begins after this record, or an earlier one, is uploaded any more. Something of
+        such a name was removed, or had no answer, and a late request would meet the new object."""
         self.uploads = 0
 
     def mirror(self, prefix: str, journals: dict[str, int]) -> None:
         """Upload from here on; ``journals``: the lengths of those that are uploaded already."""
         self._prefix = prefix
         self._unanswered = {}
+        self._barred = -1
         self._segments = {name: [Segment(0, size, WHOLE)] for name, size in journals.items()}
 
     def create(self, path: Path) -> int:
@@ -160,16 +165,24 @@ class MirroredDisk(Disk):
                 self._names[descriptor] = new
         if not self._prefix:
             return
-        if is_journal(new.name):
-            data = new.read_bytes()
-            self._add(new.name, Segment(0, len(data)), data)
-        else:
-            self._put(new.name, new)
+        number = _number(new.name)
+        if 0 <= number <= self._barred:
+            raise OSError(errno.EAGAIN, f"an earlier upload after record {number} had no answer, or was removed")
+        try:
+            if is_journal(new.name):
+                data = new.read_bytes()
+                self._add(new.name, Segment(0, len(data)), data)
+            else:
+                self._put(new.name, new)
+        except OSError:
+            self._barred = max(self._barred, number)
+            raise
 
     def remove(self, path: Path) -> None:
         super().remove(path)
         if not self._prefix or path.name.endswith(PART):
             return
+        self._barred = max(self._barred, _number(path.name))
         if is_journal(path.name):
             self._segments.pop(path.name, None)
             self._storage.delete(*self._storage.keys(f"{self._prefix}{path.name}/"))
@@ -204,6 +217,12 @@ def _digest(data: bytes | Path) -> bytes:
         with open(data, "rb") as file:
             return hashlib.file_digest(file, "sha256").digest()
     return hashlib.sha256(data).digest()
+
+
+def _number(name: str) -> int:
+    """The number of the last record before a journal, or in a snapshot; -1 of another file."""
+    match = _NUMBER.match(name)
+    return -1 if match is None else int(match[1])
 
 
 def _mergeable(known: list[Segment]) -> list[Segment] | None:

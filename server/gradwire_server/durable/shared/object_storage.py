@@ -115,6 +115,11 @@ class ObjectStorage:
         paths = [*found["common_prefixes"], *(each["path"] for each in found["objects"])]
         return sorted(path.rstrip("/").rpartition("/")[2] for path in paths)
 
+    def used_bytes(self, prefix: str) -> int:
+        with _as_os_errors(prefix):
+            pages = self._obstore.list(self._store, check_key(prefix.rstrip("/")))
+            return sum(each["size"] for page in pages for each in page)
+
     def delete(self, *keys: str) -> None:
         for at in range(0, len(keys), DELETED_AT_ONCE):
             some = [check_key(key) for key in keys[at : at + DELETED_AT_ONCE]]

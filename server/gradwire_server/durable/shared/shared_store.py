@@ -28,6 +28,7 @@ from .mirrored_epochs import MirroredEpochs
 from .object_storage import ObjectStorage
 from .ownership import LEASE_S, Observer, OwnerLease, OwnershipLost, certify
 from .storage import Storage, open_storage
+from .storage_use import StorageUse
 from .tombstones import Tombstone, bury, tombstone
 
 _ID: Final = re.compile(r"s_[A-Za-z0-9_-]{1,100}")
@@ -51,16 +52,18 @@ class SharedStore:
 
     Attributes:
         lease: one lease serves all sessions of this server.
+        use: of the storage, by all servers.
         observer: knows which other owners have ended.
     """
 
     def __init__(
         self, storage: Storage, lease: OwnerLease, scratch: Path, observer: Observer | None = None,
-        disk: Disk | None = None,
+        disk: Disk | None = None, max_data_bytes: int = 0,
     ) -> None:  # fmt: skip
         self.storage = storage
         self.lease = lease
         self.observer = observer or Observer(storage, lease.owner)
+        self.use = StorageUse(storage, max_data_bytes)
         self._scratch = scratch
         self._disk = disk
         self._homes: dict[str, Home] = {}
@@ -68,12 +71,15 @@ class SharedStore:
         """Sessions without any claim, and when a sweep saw them first."""
 
     @classmethod
-    def open(cls, url: str, lease_s: float = LEASE_S, scratch: Path | None = None) -> Self:
+    def open(
+        cls, url: str, lease_s: float = LEASE_S, scratch: Path | None = None, max_data_bytes: int = 0
+    ) -> Self:  # fmt: skip
         """Open a storage and become one of its owners.
 
         Args:
             url: a directory that all servers mount, or ``s3://bucket/prefix``.
             scratch: the parent of the local folder; default: the system's temporary folder.
+            max_data_bytes: the limit for the whole storage; 0 for no limit.
 
         Raises:
             ValueError: for another kind of URL, or a missing library.
@@ -85,7 +91,7 @@ class SharedStore:
         if scratch is not None:
             scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = tempfile.mkdtemp(prefix="gradwire-scratch-", dir=scratch)
-        return cls(storage, lease, Path(folder))
+        return cls(storage, lease, Path(folder), max_data_bytes=max_data_bytes)
 
     @property
     def owner(self) -> str:
@@ -110,7 +116,7 @@ class SharedStore:
         """The session's home on this server; the same object while this server uses it."""
         home = self._homes.get(session_id)
         if home is None:
-            home = Home(self.storage, session_id, self.lease, self.observer, self._files(session_id))
+            home = Home(self.storage, session_id, self.lease, self.observer, self._files(session_id), self.use)
             home = self._homes.setdefault(session_id, home)
         return home
 
@@ -185,7 +191,12 @@ class SharedStore:
         self._homes.pop(session_id, None)
 
     def check_room(self, nbytes: int = 0) -> None:
-        """Shared storage has no limit of its own: ``GRADWIRE_MAX_DATA_BYTES`` bounds data directories."""
+        """Check that the limit of the storage allows a new session.
+
+        Raises:
+            LimitExceeded: when it does not.
+        """
+        self.use.check(nbytes)
 
     # Owners
 

@@ -36,6 +36,9 @@ class Storage(Protocol):
     def children(self, prefix: str) -> list[str]:
         """The next segments of the keys that begin with ``prefix``, sorted: of ``a/b/c``, ``a/`` has ``b``."""
 
+    def used_bytes(self, prefix: str) -> int:
+        """The size of all blobs whose keys begin with ``prefix``, which ends with a slash."""
+
     def delete(self, *keys: str) -> None:
         """Delete blobs; those that do not exist are ignored."""
 
