@@ -13,7 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from gradwire_engine.session.session import Session
 from gradwire_protocol import envelope
 from gradwire_protocol.frames import Frame, Problem, Reply, Structure, structure_hash
-from gradwire_server.observability.metrics import FLEET, (
+from gradwire_server.observability.metrics import (
+    FLEET,
     METRICS,
     PREFIX,
     TALLIES_KEPT,
