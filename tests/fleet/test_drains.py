@@ -96,7 +96,7 @@ def train_ranks(
     after ``over`` is there."""
     command = [sys.executable, "-m", "gradwire", "run", "--nproc", str(size), "-c", TRAINING]
     known = {"PYTHONPATH": SOURCES, "GRADWIRE_URL": server.url, "GRADWIRE_API_KEY": API_KEY, "LEVELS": levels}
-    known |= {"PACE": "0.25" if fleet is not None else "0", "OVER": str(over)}
+    known |= {"GRADWIRE_PATIENCE": str(WAIT_S), "PACE": "0.25" if fleet is not None else "0", "OVER": str(over)}
     found = {}
     with subprocess.Popen(
         command, env=inherited() | known, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

@@ -191,7 +191,6 @@ class Runner(SessionQueries):
         self.snapshots_taken = 0
         self.given_up = False
         self.committed_bytes = 0
-        # The limit is that of a data directory, not of shared storage.
         measured, most = (Path(), 0) if folder is None else (folder.parent, self.policy.max_data_bytes)
         self._disk_use = DiskUse.of(measured, most) if home is None else home.use
         self._backends = backends
