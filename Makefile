@@ -40,7 +40,7 @@ $(BIN)/python:
 		     "(Debian and Ubuntu: apt-get install python3-venv) and run make again" >&2; exit 1; }
 
 $(FULL): $(PINS) | $(BIN)/python
-	$(PIP) install -e '.[server,test,dev]' -c constraints.txt
+	$(PIP) install -e '.[server,cluster,test,dev]' -c constraints.txt
 	@touch $(FULL) $(DEMO)
 
 $(DEMO): $(PINS) | $(BIN)/python
@@ -59,7 +59,7 @@ kernels: $(FULL)  ## compile the CPU kernels into the user's cache
 
 # Two workers for two cores: one math thread each.
 test: $(FULL) $(PACKAGES) kernels  ## run the tests; GRADWIRE_TEST_COMPILED=1 runs them with the compiled kernels
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 $(ARGS)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadgroup $(ARGS)
 	$(if $(ARGS),,$(MAKE) shadow)
 
 # The tests that exercise graphs most for their time. Others: make shadow ARGS=tests/client

@@ -18,7 +18,8 @@ from .servers import as_measured
 
 NAMES: Final = (
     "chain", "mlp", "gpt", "cnn", "lstm", "hvp", "scalars", "traffic", "record", "growth", "server_op", "autograd",
-    "transfer", "durability", "sessions", "soak", "varied", "schedulers", "models", "cold", "fresh",
+    "transfer", "durability", "fleet", "sessions", "soak", "varied", "schedulers", "models", "cold", "fresh",
+    "collectives",
 )  # fmt: skip
 THREADS: Final = "1 on each side unless a row says 2; client and server are two processes, not bound to cores"
 RESULTS: Final = Path(__file__).parent / "results"

@@ -48,16 +48,17 @@ def _side(stack: ExitStack, scratch: Path, level: str, plan: Plan) -> Callable[[
     stack.enter_context(session(server))
     training = mlp.build(gradwire)
     steps = plan.of(STEPS, READ_EVERY)
-    _train(training, 2 * READ_EVERY)
+    train(training, 2 * READ_EVERY)
 
     def measure() -> float:
         training.step(0).item()
-        return seconds(lambda: _train(training, steps)) / steps * 1e3
+        return seconds(lambda: train(training, steps)) / steps * 1e3
 
     return measure
 
 
-def _train(training: Training, steps: int) -> None:
+def train(training: Training, steps: int) -> None:
+    """Train for some steps, reading the loss now and then."""
     loss: Any = None
     for number in range(steps):
         loss = training.step(number)
@@ -74,7 +75,7 @@ def _recovery(plan: Plan) -> Row:
             server = servers.enter_context(Server(1, data_dir=scratch))
             with session(server):
                 training = mlp.build(gradwire)
-                _train(training, steps)
+                train(training, steps)
                 weights, reading = _read(training)
                 server.kill()
                 port = int(server.url.rpartition(":")[2])

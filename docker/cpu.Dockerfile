@@ -10,12 +10,17 @@
 # Any image with Python 3.11 to 3.13, its venv module and glibc works. For a private package index pass a pip
 # configuration, which stays out of all layers: --secret id=pip_conf,src=$HOME/.config/pip/pip.conf
 # Without an index, put all wheels into docker/wheels, as docker/test.sh does.
+#
+# For a fleet (docs/fleet.md), add the extra with Ray and the object store:
+#
+#     docker build -f docker/cpu.Dockerfile --build-arg EXTRAS=cluster -t gradwire:fleet .
 ARG BASE_IMAGE=python:3.12-slim-bookworm
 
 FROM ${BASE_IMAGE} AS base
 
 
 FROM base AS build
+ARG EXTRAS=server
 WORKDIR /src
 COPY . .
 # Two environments: one with pip, which stays here, and one without, which the final stage copies.
@@ -27,17 +32,19 @@ RUN --mount=type=secret,id=pip_conf,target=/etc/pip.conf \
     python3 -m venv --without-pip /opt/gradwire; \
     /build/bin/pip wheel --no-deps --wheel-dir /dist .; \
     /build/bin/pip --python /opt/gradwire/bin/python install --constraint constraints.txt \
-        "gradwire[server] @ file://$(ls /dist/gradwire-*.whl)"; \
+        "gradwire[${EXTRAS}] @ file://$(ls /dist/gradwire-*.whl)"; \
     /opt/gradwire/bin/gradwire-server --version
 
 
 FROM base
-# Remove the base's pip: the server never installs anything. /data belongs to the user, and so do new volumes.
+# Remove the base's pip: the server never installs anything. /data belongs to the user, and so do new volumes. Login
+# shells, with which KubeRay starts Ray, reset PATH.
 RUN set -eu; \
     if python3 -m pip --version >/dev/null 2>&1; then python3 -m pip uninstall --yes --quiet pip setuptools wheel; fi; \
     groupadd --gid 10001 gradwire; \
     useradd --uid 10001 --gid 10001 --no-create-home --home-dir /data --shell /usr/sbin/nologin gradwire; \
-    install --directory --owner 10001 --group 10001 --mode 0700 /data
+    install --directory --owner 10001 --group 10001 --mode 0700 /data; \
+    echo 'PATH=/opt/gradwire/bin:$PATH' >/etc/profile.d/gradwire.sh
 COPY --from=build /opt/gradwire /opt/gradwire
 
 ARG VERSION=unknown

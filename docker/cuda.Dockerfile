@@ -3,6 +3,8 @@
 #     docker build -f docker/cuda.Dockerfile -t gradwire:cuda .
 #     docker run --gpus all -p 127.0.0.1:8000:8000 -v gradwire:/data gradwire:cuda
 #
+# For a fleet (docs/fleet.md): --build-arg EXTRAS=cuda12,cluster -t gradwire:fleet-cuda
+#
 # The stages are those of cpu.Dockerfile; see there for pinning the base, package indexes and wheels. The base has the
 # CUDA libraries but no compiler: CuPy compiles kernels with NVRTC, one of these libraries. CuPy's wheel lacks the CUDA
 # headers; the package CUDA_HEADERS has them, in the version of the base.
@@ -24,6 +26,7 @@ RUN set -eu; \
         apt-get update; \
         DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends python3-venv; \
     fi
+ARG EXTRAS=cuda12
 WORKDIR /src
 COPY . .
 # Two environments: one with pip, which stays here, and one without, which is copied.
@@ -35,17 +38,19 @@ RUN --mount=type=secret,id=pip_conf,target=/etc/pip.conf \
     python3 -m venv --without-pip /opt/gradwire; \
     /build/bin/pip wheel --no-deps --wheel-dir /dist .; \
     /build/bin/pip --python /opt/gradwire/bin/python install --constraint constraints.txt \
-        "${CUDA_HEADERS}" "gradwire[cuda12] @ file://$(ls /dist/gradwire-*.whl)"; \
+        "${CUDA_HEADERS}" "gradwire[${EXTRAS}] @ file://$(ls /dist/gradwire-*.whl)"; \
     /opt/gradwire/bin/gradwire-server --version
 
 
 FROM base
 # The base may bring pip; the server never installs anything. /data belongs to the user, so that a new volume does too.
+# Login shells, with which KubeRay starts Ray, reset PATH.
 RUN set -eu; \
     if python3 -m pip --version >/dev/null 2>&1; then python3 -m pip uninstall --yes --quiet pip setuptools wheel; fi; \
     groupadd --gid 10001 gradwire; \
     useradd --uid 10001 --gid 10001 --no-create-home --home-dir /data --shell /usr/sbin/nologin gradwire; \
-    install --directory --owner 10001 --group 10001 --mode 0700 /data
+    install --directory --owner 10001 --group 10001 --mode 0700 /data; \
+    echo 'PATH=/opt/gradwire/bin:$PATH' >/etc/profile.d/gradwire.sh
 COPY --from=build /opt/gradwire /opt/gradwire
 
 ARG VERSION=unknown

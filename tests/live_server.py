@@ -21,6 +21,8 @@ import structlog
 import uvloop
 
 from gradwire_server.app import create_app
+from gradwire_server.auth.passes import PassVerifier
+from gradwire_server.http.redirector import Redirector
 from gradwire_server.http.serving import DrainingServer, listen
 from gradwire_server.settings.settings import Settings
 
@@ -37,7 +39,7 @@ class LiveServer:
         url: such as ``http://127.0.0.1:40123``.
         api_key: a key that opens it; ``other_key`` is another tenant's, ``admin_key`` has all scopes.
         process: for a server that is a process of its own.
-        app: for a server in a thread.
+        app: for a server in a thread; ``loop`` is its event loop.
         pid: of a server that is a process, whoever started it.
     """
 
@@ -48,6 +50,7 @@ class LiveServer:
     app: Any = None
     admin_key: str = "gw_test_key_of_an_administrator"
     pid: int = 0
+    loop: Any = None
 
     @property
     def alive(self) -> bool:
@@ -77,8 +80,11 @@ ADMIN_KEY = LiveServer.admin_key
 
 
 @contextmanager
-def live_server(**settings: Any) -> Iterator[LiveServer]:
-    """A server in a thread of this process; ``settings`` are those of :class:`Settings`."""
+def live_server(
+    passes: PassVerifier | None = None, redirector: Redirector | None = None, **settings: Any
+) -> Iterator[LiveServer]:
+    """A server in a thread of this process; ``settings`` are those of :class:`Settings`. ``passes`` makes it a worker
+    of a fleet, ``redirector`` a gateway."""
     defaults = {"host": "127.0.0.1", "port": 0, "log_level": "error"}
     settings = {**defaults, "api_keys": (API_KEY, OTHER_KEY), "admin_keys": (ADMIN_KEY,), **settings}
     chosen = Settings(**settings)
@@ -88,7 +94,7 @@ def live_server(**settings: Any) -> Iterator[LiveServer]:
         wrapper_class=level,
         processors=[structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)],
     )
-    app = create_app(chosen)
+    app = create_app(chosen, passes=passes, redirector=redirector)
     ready = threading.Event()
     urls: list[str] = []
 
@@ -102,6 +108,7 @@ def live_server(**settings: Any) -> Iterator[LiveServer]:
 
     def serve() -> None:
         with runner:
+            app.state.loop = runner.get_loop()
             runner.run(server.serve([listening]))
 
     thread = threading.Thread(target=serve, name="live-server", daemon=True)
@@ -109,7 +116,7 @@ def live_server(**settings: Any) -> Iterator[LiveServer]:
     try:
         if not ready.wait(START_PATIENCE_S):
             raise RuntimeError("the server did not start")
-        yield LiveServer(urls[0], API_KEY, OTHER_KEY, app=app)
+        yield LiveServer(urls[0], API_KEY, OTHER_KEY, app=app, loop=runner.get_loop())
     finally:
         server.stop()
         server.stop()  # the second time means at once

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .ops import bags, batching, choosing, distances, fourier, indexing, losses, padding, resampling
+from .ops import bags, batching, choosing, collectives, distances, fourier, indexing, losses, padding, resampling
 from .table import Op, Param
 
 _MODES_OF_SIZES: Final = tuple(dict.fromkeys(mode for modes in resampling.SIZED_MODES.values() for mode in modes))
@@ -22,6 +22,7 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "kl_div.reduction": (*losses.REDUCTIONS, "batchmean"),
     "linalg_qr.mode": ("reduced", "complete", "r"),
     "pad.mode": padding.MODES,
+    "reduce_op": collectives.REDUCTIONS,
     "padding": ("valid", "same"),
     "padding_mode": resampling.PADDING_MODES,
     "padding_side": ("left", "right"),
@@ -34,7 +35,7 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
 }
 """By parameter, or by op and parameter where ops differ."""
 
-FREE: Final = frozenset({"device", "dtype", "equation", "message", "name"})
+FREE: Final = frozenset({"device", "dtype", "equation", "group", "message", "name"})
 """Parameters that accept any text, a name or a device."""
 
 

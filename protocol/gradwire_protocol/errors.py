@@ -147,6 +147,19 @@ class Cancelled(GradwireError, RuntimeError):
     code, status = "cancelled", 409
 
 
+class GroupNotOpen(GradwireError, RuntimeError):
+    """The session has not opened the group of this collective, or has closed it. ``group`` names it."""
+
+    code, status = "group_not_open", 409
+
+
+class CollectiveError(GradwireError, RuntimeError):
+    """A collective failed: a rank did not come in time, was lost, gave up or did something else than the others.
+    ``group``, ``rank`` and ``worker`` name it."""
+
+    code, status = "collective_failed", 409
+
+
 class OutOfMemory(GradwireError, RuntimeError):
     """The host or the GPU has not enough free memory for the operation."""
 

@@ -18,6 +18,10 @@ import msgspec
 from .errors import MalformedFrame
 
 PROTOCOL_VERSION: Final = 1
+MIN_PROTOCOL_VERSION: Final = 1
+"""The oldest version that this one still speaks: the previous one, so that clients and servers need no common day."""
+REDIRECT: Final = "redirect"
+"""The capability of a client that follows a :class:`Redirect`."""
 MAX_ID: Final = 2**53 - 1
 ID_BITS: Final = 32
 """A tensor id is ``client << 32 | counter``, so ids of a session's clients never collide."""
@@ -53,6 +57,8 @@ MAX_TEXT: Final = 1 << 20
 """Length of a text in arguments, values and explanations."""
 MAX_NAME: Final = 512
 """Length of a name."""
+MAX_ADDRESS: Final = 1 << 14
+"""Length of a URL or a ticket."""
 MAX_NAME_CHARS: Final = 200
 """Length of the name of a tensor in a session."""
 _INT64: Final = (1 << 63) - 1
@@ -65,6 +71,7 @@ Id = Annotated[int, msgspec.Meta(ge=-MAX_ID, le=MAX_ID)]
 ClientNumber = Annotated[int, msgspec.Meta(ge=0, le=MAX_ID >> ID_BITS)]
 Name = Annotated[str, msgspec.Meta(max_length=MAX_NAME)]
 Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
+Address = Annotated[str, msgspec.Meta(max_length=MAX_ADDRESS)]
 Nested = Annotated[Any, msgspec.Meta(extra={"bound": (MAX_ENTRIES, MAX_NESTING, MAX_TEXT)})]
 """Any value, within bounds."""
 Wholes = Annotated[list[Whole], msgspec.Meta(max_length=MAX_ENTRIES)]
@@ -313,7 +320,7 @@ class Hello(msgspec.Struct, omit_defaults=True, tag_field="type", tag="hello"):
     """A client's first message on a stream.
 
     Attributes:
-        version: its protocol version.
+        version: the protocol version that it wants to speak; the answer has the same one.
         client: its number if it resumes, 0 for a new client.
         acked: the last reply it received.
         agent: name and version of the client, for the server's log.
@@ -321,6 +328,7 @@ class Hello(msgspec.Struct, omit_defaults=True, tag_field="type", tag="hello"):
         epoch: the client's epoch as this program knows it; 0 to take over the client's place from another program.
         trace: a W3C ``traceparent``, for servers that trace.
         cancelled: frames up to this number are cancelled (:class:`Cancel`) as they arrive on this stream.
+        capabilities: what the client supports beyond the version, by name; servers ignore names that they do not know.
     """
 
     version: Whole
@@ -331,6 +339,7 @@ class Hello(msgspec.Struct, omit_defaults=True, tag_field="type", tag="hello"):
     epoch: Count = 0
     trace: Name = ""
     cancelled: Count = 0
+    capabilities: Annotated[list[Name], msgspec.Meta(max_length=MAX_NAME)] = []
 
 
 class Welcome(msgspec.Struct, omit_defaults=True, tag_field="type", tag="welcome"):
@@ -359,6 +368,20 @@ class Welcome(msgspec.Struct, omit_defaults=True, tag_field="type", tag="welcome
     clock: Whole = 0
 
 
+class Redirect(msgspec.Struct, omit_defaults=True, tag_field="type", tag="redirect"):
+    """The server's answer to a :class:`Hello` with the capability ``redirect``: the session is served elsewhere. The
+    stream closes after it, and the client says the same hello there.
+
+    Attributes:
+        url: the base URL of the server that has the session, ``http://`` or ``https://``.
+        ticket: opens one stream of this session there, once and within seconds, instead of the API key:
+            ``/v1/sessions/{id}/stream?ticket=...``.
+    """
+
+    url: Address
+    ticket: Address
+
+
 class Refusal(msgspec.Struct, omit_defaults=True, tag_field="type", tag="refusal"):
     """The server's answer to a message that it cannot accept; the stream closes after it."""
 
@@ -366,7 +389,7 @@ class Refusal(msgspec.Struct, omit_defaults=True, tag_field="type", tag="refusal
 
 
 FromClient = Frame | Chunk | Cancel | Hello
-FromServer = Reply | Chunk | Welcome | Refusal
+FromServer = Reply | Chunk | Welcome | Redirect | Refusal
 Message = FromClient | FromServer
 
 

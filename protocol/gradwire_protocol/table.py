@@ -92,6 +92,7 @@ class Facts:
         casts: it casts values of any dtype to a given one: complex numbers may lose their imaginary part, and integer
             results have no history.
         control: it acts on the session (graph, names, random state) instead of computing a value.
+        collective: a control op that exchanges data with other sessions, the ranks of a group that is open.
         after_backward: it uses gradients at once and goes into the frame of the backward before it. A step always does.
         duplicates: its result is a copy, recorded even of a tensor that was made in inference mode.
         random: it draws from the session's generator.
@@ -129,6 +130,7 @@ class Facts:
     inplace: bool | str = False
     inplace_function: bool = False
     control: bool = False
+    collective: bool = False
     after_backward: bool = False
     duplicates: bool = False
     random: bool = False
@@ -175,6 +177,7 @@ class Op(Facts):
         self.name: str = name
         self.rule = rule
         self.family: str = rule.__module__.rsplit(".", 1)[-1]
+        self.control |= self.collective
         self.step: bool = self.control and name.endswith("_step")
         self.after_backward |= self.step
         if self.total is None:

@@ -19,6 +19,9 @@ from .settings import tuning
 from .settings.version import VERSION
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from .auth import KeyStore
     from .http.serving import DrainingServer
     from .settings.settings import Settings
 
@@ -48,6 +51,11 @@ def parser() -> argparse.ArgumentParser:
         "--log-format",
         choices=("console", "json"),
         help="format of the log on stderr (default: GRADWIRE_LOG_FORMAT, else console)",
+    )
+    result.add_argument(
+        "--session-host",
+        choices=("inline", "process", "ray"),
+        help="where sessions run (default: GRADWIRE_SESSION_HOST, else inline); ray makes this a gateway of a fleet",
     )
     result.add_argument("--settings", action="store_true", help="list all settings and exit")
     result.add_argument("--version", action="version", version=f"gradwire {VERSION}", help="print the version and exit")
@@ -79,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for name, field in Settings.model_fields.items():
             print(f"{variable(name)}={field.default!r}\n    {field.description}")
         return 0
-    given = {name: getattr(options, name) for name in ("host", "port", "log_level", "log_format")}
+    given = {name: getattr(options, name) for name in ("host", "port", "session_host", "log_level", "log_format")}
     try:
         settings = Settings(**{name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
@@ -127,14 +135,15 @@ def serve(settings: Settings, announce: bool, ready_file: Path | None, exit_with
     configure(settings)
     try:
         check_certificate(settings)
-        check_device(settings)
+        if settings.session_host != "ray":
+            check_device(settings)
     except ValueError as error:
         print(f"gradwire-server: {error}", file=sys.stderr)
         return EXIT_USAGE
     try:
         keys = KeyStore.configured(settings)
         generated = None if keys.has_valid_key() else keys.make_for_this_run()
-        app = create_app(settings, keys)
+        app = create_app(settings, keys) if settings.session_host != "ray" else open_gateway(settings, keys)
     except (ValueError, OSError) as error:
         print(f"gradwire-server: {_named(error, settings)}", file=sys.stderr)
         return EXIT_UNABLE
@@ -159,7 +168,8 @@ def serve(settings: Settings, announce: bool, ready_file: Path | None, exit_with
     server = DrainingServer(app, settings, started)
     if exit_with_parent:
         threading.Thread(target=_watch_stdin, args=(server,), name="parent-watch", daemon=True).start()
-    warm_up()
+    if settings.session_host != "ray":
+        warm_up()
     tuning.after_start()
     try:
         server.run([listening])
@@ -169,9 +179,28 @@ def serve(settings: Settings, announce: bool, ready_file: Path | None, exit_with
     # Threads that still run an op are daemons, but numeric libraries may join them at exit.
     sys.stdout.flush()
     sys.stderr.flush()
+    # A server that lost its sessions is to be started again.
+    status = EXIT_UNABLE if app.state.server.registry.lost else 0
     if server.force_exit or any(t.name.startswith("s_") for t in threading.enumerate()):
-        os._exit(0)
-    return 0
+        os._exit(status)
+    return status
+
+
+def open_gateway(settings: Settings, keys: KeyStore) -> FastAPI:
+    """The application of a gateway, connected to Ray.
+
+    Raises:
+        ValueError: when Ray is not installed, or there is no cluster at ``RAY_ADDRESS``.
+    """
+    try:
+        import ray  # noqa: F401
+    except ImportError:
+        raise ValueError("GRADWIRE_SESSION_HOST=ray requires Ray: pip install 'gradwire[cluster]'") from None
+    from .fleet.gateway_app import create_gateway
+    from .fleet.joining import connect_ray
+
+    connect_ray()
+    return create_gateway(settings, keys)
 
 
 def check_device(settings: Settings) -> None:

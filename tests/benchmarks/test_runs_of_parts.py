@@ -13,10 +13,12 @@ NAMES = (
     "autograd",
     "transfer",
     "durability",
+    "fleet",
     "sessions",
     "schedulers",
     "cold",
     "fresh",
+    "collectives",
 )
 
 

@@ -336,8 +336,3 @@ def test_the_table_of_a_bag_starts_as_pytorchs():
 def test_sparse_gradients_of_bags_are_refused():
     with pytest.raises(NotImplementedError, match="sparse"):
         gradwire.nn.EmbeddingBag(3, 4, sparse=True)
-
-
-def test_process_groups_are_refused():
-    with pytest.raises(NotImplementedError, match="process group"):
-        gradwire.nn.SyncBatchNorm(3, process_group=object())

@@ -114,7 +114,7 @@ fails("torch.jit.script(fails)")
 fails("import torch.session")
 assert not hasattr(torch, "invented") and not hasattr(torch.nn, "Invented") and not hasattr(x, "invented")
 assert getattr(torch, "invented", 3) == 3 and not hasattr(torch, "session")
-assert not torch.distributed.is_available() and not torch.backends.mps.is_available()
+assert torch.distributed.is_available() and not torch.backends.mps.is_available()
 try:
     import torch.utils.tensorboard
 except ImportError:
@@ -380,11 +380,12 @@ def test_a_device_is_chosen_for_new_tensors(start):
 
 
 def test_options_end_where_the_program_begins():
-    assert parse(["--url", "http://x", "--device=cuda", "a.py", "--stats"]) == (
-        ["a.py", "--stats"], {"GRADWIRE_URL": "http://x", "GRADWIRE_RUN_DEVICE": "cuda"},
-    )  # fmt: skip
-    assert parse(["-m", "pkg", "--url"])[0] == ["-m", "pkg", "--url"]
-    assert parse(["--", "a.py"])[0] == ["a.py"]
+    wanted = parse(["--url", "http://x", "--device=cuda", "a.py", "--stats"])
+    assert wanted.program == ["a.py", "--stats"]
+    assert wanted.variables == {"GRADWIRE_URL": "http://x", "GRADWIRE_RUN_DEVICE": "cuda"}
+    assert not wanted.ranks
+    assert parse(["-m", "pkg", "--url"]).program == ["-m", "pkg", "--url"]
+    assert parse(["--", "a.py"]).program == ["a.py"]
     for wrong in ([], ["-m"], ["--url"], ["--wrong", "a.py"], ["-x", "a.py"], ["--stats"], ["--stats=1", "a.py"]):
         with pytest.raises(WrongUsage):
             parse(wrong)

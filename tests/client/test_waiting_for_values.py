@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import select
+import socket
 from typing import Any
 
 import pytest
@@ -25,13 +25,13 @@ class Sleeps:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        real = select.select
+        real = connection.wait_readable
 
-        def watched(readers: Any, writers: Any, others: Any, timeout: float | None = None) -> Any:
+        def watched(sock: socket.socket, timeout: float | None) -> bool:
             self.count += timeout is None or timeout > 0
-            return real(readers, writers, others, timeout)
+            return real(sock, timeout)
 
-        monkeypatch.setattr(connection.select, "select", watched)
+        monkeypatch.setattr(connection, "wait_readable", watched)
 
 
 def test_answers_that_come_at_once_are_waited_for_awake(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -101,11 +102,34 @@ def test_both_images_are_made_by_the_same_instructions() -> None:
     cpu, cuda = ([f"{each.word} {' '.join(each.rest.split())}" for each in instructions(image)[1:]] for image in IMAGES)
     cuda = [line for line in cuda if "apt-get" not in line and not line.startswith("ARG CUDA_HEADERS")]
     extra = "CUPY_CACHE_DIR=/data/cupy NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility"
-    changes = (('"${CUDA_HEADERS}" "gradwire[cuda12]', '"gradwire[server]'), ("gradwire-cuda", "gradwire"), (extra, ""))
+    changes = (
+        ("ARG EXTRAS=cuda12", "ARG EXTRAS=server"), ('"${CUDA_HEADERS}" ', ""), ("gradwire-cuda", "gradwire"),
+        (extra, ""),
+    )  # fmt: skip
     for there, here in changes:
         assert sum(there in line for line in cuda) == 1
         cuda = [line.replace(there, here).rstrip() for line in cuda]
     assert cuda == cpu
+
+
+@pytest.mark.parametrize(("image", "extras"), [("cpu", "server"), ("cuda", "cuda12")])
+def test_the_extras_are_an_argument_and_exist(image, extras) -> None:
+    build = stages(image)[1]
+    assert f"EXTRAS={extras}" in [each.rest for each in build if each.word == "ARG"]
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    heads = "".join(line for line in (DOCKER / f"{image}.Dockerfile").read_text(encoding="utf-8").splitlines(True)
+                    if line.startswith("#"))  # fmt: skip
+    named = {each for value in (extras, *re.findall(r"EXTRAS=([\w,]+)", heads)) for each in value.split(",")}
+    assert "cluster" in named
+    assert named <= known.keys()
+
+
+@pytest.mark.parametrize("image", IMAGES)
+def test_a_login_shell_finds_the_image_s_commands(image) -> None:
+    """KubeRay starts Ray by ``bash -lc``, and /etc/profile sets PATH anew."""
+    (made,) = [each.rest for each in stages(image)[-1] if each.word == "RUN"]
+    line = re.findall(r"echo '(.*)' >/etc/profile\.d/\w+\.sh", made)
+    assert line == ["PATH=/opt/gradwire/bin:$PATH"]
 
 
 def test_the_builder_is_sent_nothing_but_what_is_named() -> None:
@@ -135,7 +159,7 @@ def test_keys_for_a_server_are_printed_once_and_kept_as_hashes(tmp_path) -> None
     assert "nothing was changed" in again.stderr
 
 
-@pytest.mark.parametrize("script", ["test.sh", "keys.sh"])
+@pytest.mark.parametrize("script", ["test.sh", "keys.sh", "fleet_secrets.sh"])
 def test_the_scripts_can_be_read_by_the_shell(script) -> None:
     subprocess.run(["bash", "-n", str(DOCKER / script)], check=True)
     assert (DOCKER / script).stat().st_mode & 0o111

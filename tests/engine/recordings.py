@@ -69,7 +69,8 @@ class _Line:
 
     def __init__(self, session: Session, recording: Recording, hello: Hello) -> None:
         self.session, self.recording = session, recording
-        self.heartbeat = None
+        self.heartbeat = self.redirect = None
+        self.direct = False
         self.sent_bytes = self.received_bytes = 0
         self.arrived: list[Any] = []
         self.send(envelope.join(envelope.encode(hello)))
@@ -97,11 +98,13 @@ def recording() -> Iterator[tuple[Recording, Session]]:
 
     made, engine = Recording(), new_session()
 
-    def connect(url: str, session: str, key: str | None, hello: Hello, heartbeat: float, spin: float) -> _Line:
+    def connect(
+        url: str, session: str, key: str | None, hello: Hello, heartbeat: float, spin: float, **direct: Any
+    ) -> _Line:
         return _Line(engine, made, hello)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gradwire._core.wire.link.Connection", connect)
+        patch.setattr("gradwire._core.wire.dialer.Connection", connect)
         patch.setattr("gradwire.Session._send_quietly", lambda self: None)  # frames end where the program says,
         patch.setattr("gradwire._core.session.pieces.FIRST", sys.maxsize)  # also those that it sends for the first time
         client = Client("http://127.0.0.1:9", "recorded", None)

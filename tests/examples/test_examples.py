@@ -110,3 +110,10 @@ def test_two_clients_use_the_server_they_are_told() -> None:
         where = {"GRADWIRE_URL": server.url, "GRADWIRE_API_KEY": server.api_key}
         done = run(sys.executable, str(EXAMPLES / "two_clients.py"), **where)
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_two_ranks_learn_digits_together() -> None:
+    done = run(sys.executable, "-m", "gradwire", "run", "--nproc", "2", str(EXAMPLES / "ddp_digits.py"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert all(line.startswith("[rank 0] epoch") for line in done.stdout.splitlines())
+    assert reached(done.stdout)[-1] > 90

@@ -28,8 +28,15 @@ CHOOSING = [
 CHECKED_BY_THE_ENGINE = {"set_float32_matmul_precision"}
 CHECKED_BY_RULES = [(op, param) for op, param in CHOOSING if op.name not in CHECKED_BY_THE_ENGINE]
 BY_HAND = {
-    "muon_step": {"params": [torch.ones(2, 2)], "momentum_buffers": [torch.ones(2, 2)], "lr": 0.1},
-    "batch": {"self": torch.ones(2, 2), "dim": 0, "level": 1},
+    "muon_step": [{"params": [torch.ones(2, 2)], "momentum_buffers": [torch.ones(2, 2)], "lr": 0.1}],
+    "batch": [{"self": torch.ones(2, 2), "dim": 0, "level": 1}],
+} | {
+    op.name: [
+        {"self": torch.ones(2, dtype=dtype), "group": "world", "world_size": 2, "dst": 0}
+        for dtype in (torch.float32, torch.int64)
+    ]
+    for op in EXPOSED
+    if op.collective
 }
 """Calls of ops without samples."""
 
@@ -162,7 +169,7 @@ def test_every_text_has_choices_or_is_free() -> None:
 
 @pytest.mark.parametrize(("op", "param"), CHECKED_BY_RULES, ids=lambda each: each.name)
 def test_rules_accept_the_choices_and_no_other_text(op: Op, param: Param) -> None:
-    calls = [BY_HAND[op.name]] if op.name in BY_HAND else list(sampled(op))
+    calls = BY_HAND[op.name] if op.name in BY_HAND else list(sampled(op))
     unknown = {complaint(op, call, param, "neither") for call in calls}
     assert "" not in unknown
     for text in choices(op, param) or ():

@@ -15,7 +15,8 @@ import safetensors
 from gradwire_engine.snapshot import NotImageable
 from gradwire_protocol.errors import JournalDamaged, OutOfMemory
 from gradwire_server.durable.disk import Disk, Piece
-from gradwire_server.hosting.runner import MAX_OVERRUN, Runner
+from gradwire_server.hosting.runner import Runner
+from gradwire_server.hosting.snapshot_schedule import MAX_OVERRUN
 from gradwire_server.http.shortcut_frames import ShortcutFrame
 from tests.server.story import CLIENT, W1, Story, fingerprint, new_runner, policy
 
@@ -290,7 +291,7 @@ def test_disk_use_is_bounded(tmp_path: Path, story: Story) -> None:
         runner.compact()
         most = max(most, sum(path.stat().st_size for path in folder.iterdir()))
     assert runner.snapshots_taken > 1
-    assert most < 20_000 + 2 * runner._snapshot_bytes + 2_000
+    assert most < 20_000 + 2 * runner._schedule.snapshot_bytes + 2_000
 
 
 def test_a_journal_that_cannot_be_replaced_is_counted_and_bounded(

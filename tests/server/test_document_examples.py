@@ -24,7 +24,8 @@ OPERATIONS = {
     for method, operation in item.items()
 }
 ORDER = (
-    "createSession", "putTensor", "putNamedTensor", "submitFrame", "grad", "backward", "createKey", "createTicket",
+    "createSession", "putTensor", "putNamedTensor", "submitFrame", "grad", "backward", "openGroup", "createKey",
+    "createTicket",
 )  # fmt: skip
 """That in which the examples build on each other."""
 
@@ -89,8 +90,12 @@ def test_examples_work(server: LiveServer, place: str) -> None:
     assert replies["backward", "backward"]["grads"][0]["values"] == [[0.5, 1.0], [1.5, 2.0]]
 
 
-def test_a_frame_may_be_pasted_again(server: LiveServer, place: str) -> None:
+def test_a_frame_may_be_pasted_again(server: LiveServer) -> None:
     with server.http() as http:
+        place = str(_paste(http, "createSession", "session", {})["id"])
+        for operation in ("putTensor", "putNamedTensor"):
+            for example in OPERATIONS[operation][2]["requestBody"]["content"]["application/json"]["examples"]:
+                _paste(http, operation, example, {"session_id": place})
         for example in ("natural", "compact", "natural", "compact"):
             reply = _paste(http, "submitFrame", example, {"session_id": place})
             assert "errors" not in reply

@@ -57,7 +57,15 @@ def test_calls_by_the_document(case: schemathesis.Case, server: LiveServer, plac
         place = "s_of_nobody"
     if case.path_parameters and "session_id" in case.path_parameters:
         case.path_parameters["session_id"] = place
+    if case.path.endswith("/groups") and isinstance(case.body, dict):
+        wait = case.body.get("timeout_s", 300.0)
+        if isinstance(wait, int | float) and not isinstance(wait, bool) and 0.1 < wait <= 86_400:
+            case.body["timeout_s"] = 0.1  # the other ranks never come
     checks = [*CHECKS]
+    if case.method == "POST" and case.path.endswith("/groups") and isinstance(case.body, dict):
+        given = case.body.get("timeout_s", 300.0)
+        if type(given) in (int, float) and 0 < given <= 86_400:
+            case.body["timeout_s"] = 0.05  # nobody else comes
     if case.path.endswith("/frames"):
         # A record that makes no sense fails its op, in a reply that is a success.
         checks.remove(negative_data_rejection)

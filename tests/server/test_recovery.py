@@ -22,7 +22,8 @@ from gradwire_protocol.frames import Chunk, Frame
 from gradwire_server.durable import records
 from gradwire_server.durable.records import Reader
 from gradwire_server.durable.store import read_spec
-from gradwire_server.hosting.runner import Runner, open_runner
+from gradwire_server.hosting.opening import open_runner
+from gradwire_server.hosting.runner import Runner
 from gradwire_server.http.shortcut_frames import ShortcutFrame
 from tests.live_server import ROOT, SOURCES
 from tests.server.story import CLIENT, W1, Event, Story, fingerprint, forget_commits, new_runner, spec

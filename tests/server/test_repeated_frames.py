@@ -11,7 +11,8 @@ import pytest
 
 from gradwire_protocol import envelope
 from gradwire_protocol.frames import ID_BITS, Frame, Structure, structure_hash
-from gradwire_server.hosting.runner import Runner, open_runner
+from gradwire_server.hosting.opening import open_runner
+from gradwire_server.hosting.runner import Runner
 
 from .exchange import frame, post, problem, upload
 from .story import fingerprint, new_runner

@@ -86,7 +86,7 @@ class Doors:
 
     def path(self, template: str, session: str | None = None) -> str:
         name = session or self.session.rsplit("/", 1)[-1]
-        return template.format(session_id=name, tensor_id=1, name="none", key_id="k_none", seq=1)
+        return template.format(session_id=name, tensor_id=1, name="none", key_id="k_none", seq=1, group="none")
 
 
 @pytest.fixture(scope="module")

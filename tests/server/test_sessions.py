@@ -32,6 +32,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
+    monkeypatch.setattr("gradwire_server.sessions.session.time", found)
     monkeypatch.setattr("gradwire_server.sessions.sessions.time", found)
     return found
 

@@ -18,7 +18,10 @@ from gradwire_server.settings.settings import Settings, variable
 NUMBERS = [name for name, field in Settings.model_fields.items() if field.annotation in (int, float)]
 OTHERS = {
     "durability": "one of none, applied, durable",
-    "session_host": "one of inline, process",
+    "session_host": "one of inline, process, ray",
+    "autoscaling": "true or false",
+    "direct": "true or false",
+    "shared_keys": "true or false",
     "compiled_kernels": "one of auto, off, wait",
     "plans": "one of on, off",
     "worker_per": "one of key, session",
@@ -31,7 +34,7 @@ OTHERS = {
     "root_path": "plain segments",
     "trace_endpoint": "a URL",
 }
-ANYTHING = {"host", "api_keys", "admin_keys", "default_device", "data_dir", "cache_dir", "audit_log"}
+ANYTHING = {"host", "api_keys", "admin_keys", "default_device", "data_dir", "store", "cache_dir", "audit_log"}
 """Looked at later, or free text."""
 
 

@@ -18,6 +18,7 @@ from websockets.sync.client import connect
 
 from gradwire_protocol import envelope
 from gradwire_protocol.frames import (
+    MIN_PROTOCOL_VERSION,
     PROTOCOL_VERSION,
     Chunk,
     Frame,
@@ -81,7 +82,11 @@ def test_another_version_is_refused_in_words(server: LiveServer, session: str) -
         assert isinstance(answer, Refusal)
         assert answer.problem.code == "version_mismatch"
         assert str(PROTOCOL_VERSION + 7) in answer.problem.detail
-        assert answer.problem.extra == {"client": PROTOCOL_VERSION + 7, "server": PROTOCOL_VERSION}
+        assert answer.problem.extra == {
+            "client": PROTOCOL_VERSION + 7,
+            "server": PROTOCOL_VERSION,
+            "oldest": MIN_PROTOCOL_VERSION,
+        }
         assert closed(peer)[0] == 4426
 
 

@@ -540,3 +540,40 @@ def _(f: FrameMaker) -> None:
 @act("exit_dual_level", "gone", "exit_dual_level: no level is open", fresh=True)
 def _(f: FrameMaker) -> None:
     f.record("exit_dual_level", 1)
+
+
+def without_group(op: str, *args: Any) -> None:
+    """Register a frame with a collective whose group is not open: groups are opened by the session, not by a frame."""
+
+    def make(f: FrameMaker) -> None:
+        read(f, *f.record(op, *[plain(f, 1.0, 2.0) if arg is Ref else arg for arg in args]))
+
+    act(op, "no_group", f"{op}: without an open group it fails")(make)
+
+
+for _collective, _arguments in {
+    "all_reduce_": [Ref, "world"],
+    "reduce_": [Ref, "world", 0],
+    "broadcast_": [Ref, "world", 0],
+    "all_gather": [Ref, "world", 2],
+    "gather_to": [Ref, "world", 0, 0, 2],
+    "scatter_from_": [Ref, "world", 1],
+    "reduce_scatter": [Ref, "world", 2],
+    "all_to_all": [Ref, "world", (1, 1), (1, 1)],
+    "barrier": ["world"],
+    "send": [Ref, "world", 1],
+    "recv_": [Ref, "world", 1],
+}.items():
+    without_group(_collective, *_arguments)
+
+
+@act("average_gradients", "no_group", "average_gradients: without an open group it fails, and so do steps after it")
+def _(f: FrameMaker) -> None:
+    f.record("average_gradients", [plain(f, 1.0, 2.0)], "world", (0,))
+
+
+@act("broadcast_each", "no_group", "broadcast_each: without an open group it fails, and its tensors keep their values")
+def _(f: FrameMaker) -> None:
+    x = plain(f, 1.0, 2.0)
+    f.record("broadcast_each", [x], "world", 0)
+    read(f, x)

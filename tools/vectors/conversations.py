@@ -115,6 +115,15 @@ def _handshake() -> Iterator[Vector]:
     yield script("handshake/client", "a client that never was cannot resume",
                  connect(), send({"type": "hello", "version": 1, "client": 77}),
                      ended("malformed_frame", 4400))  # fmt: skip
+    yield script(
+        "handshake/capabilities", "capabilities that the server does not know are ignored",
+        hello(expect={"expected": 1}, capabilities=["later", "redirected"]), made(),
+    )  # fmt: skip
+    yield script(
+        "handshake/redirect", "a redirect, which only servers send, is no hello",
+        connect(), send({"type": "redirect", "url": "https://worker-3.example:8443", "ticket": "eyJr.c2ln"}),
+        ended("malformed_frame", 4400),
+    )  # fmt: skip
     yield script("handshake/no-key", "no key", connect(status=401, code="unauthorized", key="none"))
     yield script("handshake/no-session", "a session that never was",
                  connect(status=404, code="not_found", path="/v1/sessions/s_nobody/stream"), session=None)  # fmt: skip

@@ -18,6 +18,7 @@ from gradwire_protocol.frames import (
     Hello,
     Payload,
     Problem,
+    Redirect,
     Refusal,
     Reply,
     Structure,
@@ -99,6 +100,9 @@ MESSAGES: Final[tuple[tuple[str, str, Any, list[bytes]], ...]] = (
     ("chunk-last", "its last piece", Chunk(transfer=9, offset=3, total=5), [b"de"]),
     ("cancel", "frames to cancel", Cancel(first=4, last=9), []),
     ("cancel-one", "one frame to cancel, with a number beyond 32 bits", Cancel(first=2**33, last=2**33), []),
+    ("hello-capabilities", "a client that follows redirects, and a capability that nobody knows",
+     Hello(version=1, agent="conformance", instance="p1", capabilities=["redirect", "later"]), []),
+    ("redirect", "the session is served elsewhere", Redirect("https://worker-3.example:8443", "eyJr.c2ln"), []),
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ WHY: Final = {
     "unavailable": "needs a server that stops or is overloaded",
         "connection_lost": "the client's own: no server answers",
     "worker_died": "needs a worker process that dies at each try", "journal_damaged": "needs a damaged file",
+    "collective_failed": "needs a group with another rank, which fails",
 }  # fmt: skip
 """Codes that no request provokes on a server in order, so that a client can only be tested by a document."""
 

@@ -49,6 +49,9 @@ def create(
     max_requests_per_second: Limit = None,
     max_key_sessions: Limit = None,
     max_key_bytes: Limit = None,
+    max_key_gpus: Limit = None,
+    max_key_cpus: Limit = None,
+    max_key_memory: Limit = None,
     url: Url = "http://127.0.0.1:8000",
     api_key: ApiKey = "",
 ) -> None:
@@ -56,7 +59,8 @@ def create(
     quotas = {
         "max_ops_per_second": max_ops_per_second, "max_bytes_per_second": max_bytes_per_second,
         "max_requests_per_second": max_requests_per_second, "max_key_sessions": max_key_sessions,
-        "max_key_bytes": max_key_bytes,
+        "max_key_bytes": max_key_bytes, "max_key_gpus": max_key_gpus,
+        "max_key_cpus": max_key_cpus, "max_key_memory": max_key_memory,
     }  # fmt: skip
     fields = {
         "name": name, "scopes": scope or ["session"], "tenant": tenant,

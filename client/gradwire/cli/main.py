@@ -19,6 +19,7 @@ from gradwire_protocol.errors import GradwireError
 from .._core.context.version import __version__
 from .._core.wire.rest import RestClient
 from .conformance.command import conformance
+from .fleet import app as fleet
 from .keys import app as keys
 from .running.command import run as run_program
 from .session_files import export_session, import_session
@@ -27,6 +28,7 @@ app = typer.Typer(help="Compute with tensors and gradients on a server.", no_arg
 sessions = typer.Typer(help="List, inspect, delete, export and import sessions of a server.", no_args_is_help=True)
 app.add_typer(sessions, name="sessions")
 app.add_typer(keys, name="keys")
+app.add_typer(fleet, name="fleet")
 app.command()(conformance)
 
 T = TypeVar("T")

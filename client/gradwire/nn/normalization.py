@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any, ClassVar
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
-from gradwire_protocol.errors import ArgumentValueError, Unsupported
+from gradwire_protocol.errors import ArgumentValueError, ShapeError
 
 from .._core.context.argument_types import Device, Extents
 from .._core.context.call_sites import user_depth
+from .._core.context.modes import no_grad
 from .._core.modules.module import Module
 from .._core.modules.parameter import Parameter
 from .._core.surface.creation import empty, ones, tensor, zeros
@@ -234,9 +236,9 @@ class BatchNorm3d(_BatchNorm, dimensions=(5,)):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over the batches of all processes of a group: here there is one, the server.
+    """Batch normalisation over the batches of all ranks of a process group, by default of all ranks there are.
 
-    It takes ``(N, C, ...)`` and computes what :class:`BatchNorm1d` and its kin do.
+    It takes ``(N, C, ...)``. With one rank, or none, it computes what :class:`BatchNorm1d` and its kin do.
     """
 
     dimensions = tuple(range(2, 65))
@@ -246,10 +248,37 @@ class SyncBatchNorm(_BatchNorm):
         track_running_stats: bool = True, process_group: Any = None, device: Device = None, dtype: DType | None = None,
         *, bias: bool = True,
     ) -> None:  # fmt: skip
-        if process_group is not None:
-            raise Unsupported("SyncBatchNorm: there are no process groups in gradwire, one server computes everything")
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
-        self.process_group: None = None
+        self.process_group: Any = process_group
+
+    def forward(self, input: Tensor) -> Tensor:
+        """``(N, num_features, ...)`` to the same shape."""
+        groups = sys.modules.get("gradwire.distributed.process_group")  # a program without it has one rank
+        if groups is None or not groups.is_initialized() or not (self.training or self.running_mean is None):
+            return super().forward(input)
+        group = groups.member(self.process_group, "SyncBatchNorm")
+        if group is None or group.size() == 1:
+            return super().forward(input)
+        from ..distributed.normalizing import normalize_over_ranks
+
+        self._check_input_dim(input)
+        if input.shape[1] != self.num_features:
+            raise ShapeError(f"SyncBatchNorm has {self.num_features} channels, the input {input.shape[1]}")
+        result, mean, variance = normalize_over_ranks(input, group, self.weight, self.bias, self.eps)
+        if self.training and self.running_mean is not None and self.running_var is not None:
+            self._keep_averages(self.running_mean, mean, self.running_var, variance)
+        return result
+
+    def _keep_averages(self, means: Tensor, mean: Tensor, variances: Tensor, variance: Tensor) -> None:
+        """Take the statistics of a batch into the running ones."""
+        with no_grad():
+            share: Any = self.momentum
+            if self.num_batches_tracked is not None:
+                self.num_batches_tracked.add_(1)
+                if share is None:
+                    share = self.num_batches_tracked.reciprocal()
+            means.add_((mean.detach() - means) * share)
+            variances.add_((variance.detach() - variances) * share)
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:

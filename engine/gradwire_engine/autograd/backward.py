@@ -193,8 +193,20 @@ def _sweep(
 ) -> list[CopySlices]:
     """What :func:`backward` does where nothing is asked of it on the way. Returns the nodes that are not freed yet."""
     written: list[CopySlices] = []
-    for node in order:
+    watcher, complete = engine.watcher, {}
+    if watcher is not None:
+        complete = _last_arrivals(order)
+        watcher.begin([node.leaf for nodes in complete.values() for node in nodes])
+    for at, node in enumerate(order):
         edges = node.edges
+        if watcher is not None:
+            for leaf_node in complete.get(at - 1, ()):
+                arrived = pending.get(id(leaf_node))
+                watcher.arrived(leaf_node.leaf, None if arrived is None else arrived[0])
+                arrived = None
+            if not edges:
+                watcher.finish()
+                watcher = None
         if edges:
             deadline.check("backward")
         arrived = pending.pop(id(node), None)
@@ -266,6 +278,18 @@ def _reachable(starts: list[GraphNode]) -> list[GraphNode]:
     inner = [n for n in seen.values() if n.edges]
     inner.sort(key=attrgetter("seq"), reverse=True)
     return inner + [n for n in seen.values() if not n.edges]
+
+
+def _last_arrivals(order: list[GraphNode]) -> dict[int, list[AccumulateGrad]]:
+    """The leaves to which nothing comes after a node, by the node's place; -1 for those of roots."""
+    last = {id(e[0]): i for i, node in enumerate(order) for e in node.edges if e is not None}
+    found: dict[int, list[AccumulateGrad]] = {}
+    for node in reversed(order):
+        if node.edges:
+            break
+        if type(node) is AccumulateGrad:
+            found.setdefault(last.get(id(node), -1), []).append(node)
+    return found
 
 
 def _leaves_early(order: list[GraphNode]) -> list[GraphNode]:

@@ -24,11 +24,12 @@ from ..runtime import work
 from ..runtime.arrays import Array, Native, dtype_of, native, widened_native
 from ..runtime.backends import Backends, NumpyBackend
 from ..runtime.deadline import Clock
+from ..runtime.groups import Group
 from ..runtime.memory import Limits, MemoryAccount
 from ..runtime.random import Generator
 from . import forward, inplace
 from .describing import described, tensors_among
-from .engine_context import ChangeLog, FrameTracer, NodeObserver
+from .engine_context import ChangeLog, FrameTracer, GradientWatcher, NodeObserver
 from .known_calls import SHARED, KnownCall, KnownCalls, ShortWay
 from .operands import lay_out, operand, widened, wrapped_number
 from .plain_calls import plain_call
@@ -71,10 +72,12 @@ class Engine:
             (:mod:`.plain_derivatives`).
         coarse_products: whether a GPU may round float32 to TF32 in products of matrices.
         undo: told of every change to what was there before the frame, while one runs on the tape.
+        watcher: told by the backward that runs of gradients of leaves, as soon as they are complete.
         clock: of the frame that runs.
         tracer: told of every array that is made or written to, while a frame is captured for a plan.
         dual_levels: the levels of forward mode at which tangents are computed now, outermost first.
         duals: per open level, who has tangents there.
+        groups: the open groups of sessions, by name.
     """
 
     compiled = False
@@ -93,6 +96,7 @@ class Engine:
         self.inference = False
         self.anomaly = False
         self.names: dict[str, Tensor] = {}
+        self.groups: dict[str, Group] = {}
         self.batched = 0  # how many tensors are inside a vmap
         self.handles: dict[int, tuple[ref[Tensor], Any]] = {}
         self.region: NodeObserver | None = None
@@ -105,6 +109,7 @@ class Engine:
         self.position = 0
         self.timeline: list[tuple[int, str, int, int, int]] | None = None
         self.tracer: FrameTracer | None = None
+        self.watcher: GradientWatcher | None = None
         self.undo: ChangeLog | None = None
         self.clock = Clock()
 

@@ -14,6 +14,7 @@ from gradwire_protocol.table import Op
 from ..runtime.arrays import Array, Native
 from ..runtime.backends import Backend, Backends
 from ..runtime.deadline import Clock
+from ..runtime.groups import Group
 from ..runtime.memory import MemoryAccount
 from ..runtime.random import Generator
 from .registry import Kernel, Row
@@ -97,6 +98,22 @@ class ChangeLog(Protocol):
     def use(self, handle: int) -> None:
         """A backward that began in an earlier frame goes on."""
 
+    def give_up(self) -> None:
+        """The frame cannot be taken back any more."""
+
+
+class GradientWatcher(Protocol):
+    """Told by a backward of the gradients of leaves as soon as they are complete, before the leaves have them."""
+
+    def begin(self, leaves: list[Tensor]) -> None:
+        """A backward begins, which may give these leaves a gradient."""
+
+    def arrived(self, leaf: Tensor, gradient: Tensor | None) -> None:
+        """What this backward adds to the gradient of a leaf is complete."""
+
+    def finish(self) -> None:
+        """All have arrived. No gradient is held any more from here on."""
+
 
 class NodeObserver(Protocol):
     """Told of every node while a region is open (:class:`.regions.RecomputedRegion`)."""
@@ -121,6 +138,7 @@ class EngineContext(Protocol):
     anomaly: bool
     batched: int
     names: dict[str, Tensor]
+    groups: dict[str, Group]
     compiled: bool
     handles: dict[int, tuple[ref[Tensor], Any]]
     region: NodeObserver | None
@@ -129,6 +147,7 @@ class EngineContext(Protocol):
     position: int
     timeline: list[tuple[int, str, int, int, int]] | None
     tracer: FrameTracer | None
+    watcher: GradientWatcher | None
     undo: ChangeLog | None
     clock: Clock
     takes_short_ways: bool

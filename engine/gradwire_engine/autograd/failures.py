@@ -8,7 +8,9 @@ from gradwire_protocol.errors import GradwireError
 from gradwire_protocol.frames import MAX_NAME, Problem
 from gradwire_protocol.table import TABLE
 
-MOMENTARY: Final = frozenset({"cancelled", "out_of_memory", "limit_exceeded", "time_exceeded", "internal"})
+MOMENTARY: Final = frozenset({
+    "cancelled", "collective_failed", "group_not_open", "internal", "limit_exceeded", "out_of_memory", "time_exceeded",
+})  # fmt: skip
 """Codes of errors that depend on the moment: a record that failed with one fails again in a replay, and is not run."""
 
 

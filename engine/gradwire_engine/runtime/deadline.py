@@ -41,6 +41,12 @@ class Clock:
             self.end = _AT_ONCE
         _CLOCK.set(self)
 
+    def waited(self, seconds: float) -> None:
+        """So long the frame has waited for others: that does not count."""
+        self._over += seconds
+        if not self.cancelled:
+            self.end = self._over
+
     def cancel(self) -> None:
         """Let the frame stop where it asks next."""
         self.cancelled = True

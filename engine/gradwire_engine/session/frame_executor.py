@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import logging
-import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from operator import length_hint
 from typing import TYPE_CHECKING, Any, Final
-
-import numpy as np
 
 from gradwire_protocol.errors import (
     ArgumentError,
@@ -20,7 +17,6 @@ from gradwire_protocol.errors import (
     InternalError,
     LimitExceeded,
     MalformedFrame,
-    ShapeError,
     UnknownOp,
     UnknownTensor,
 )
@@ -37,8 +33,10 @@ from ..runtime.arrays import Array, native
 from ..runtime.deadline import Clock
 from ..runtime.memory import UNLIMITED
 from . import names
+from .averages_ahead import averages_after
 from .clients import NESTED_NUMBER_BYTES, Client
-from .json_values import entries, from_json, to_json
+from .json_values import entries, to_json
+from .payloads import payload_array
 from .structures import Known
 
 if TYPE_CHECKING:
@@ -49,6 +47,9 @@ log = logging.getLogger("gradwire.session")
 FRAME_SECONDS: Final = "GRADWIRE_MAX_FRAME_SECONDS"
 MAX_OPERANDS: Final = 8
 """How many operands the error of a failed op describes."""
+
+_USING_GRADIENTS: Final = frozenset({"grad_of", "average_gradients"})
+"""Ops beside optimizer steps that are skipped after a failed backward."""
 
 Buffers = list[memoryview]
 
@@ -147,7 +148,10 @@ class FrameExecution(PreparedFrame):
                     engine.position = begin + index
                     if index == past and alone:
                         undo.give_up()
+                    if engine.groups and alone and record[0] == "backward":
+                        engine.watcher = averages_after(self, index)
                     take(record, scalars, payloads)
+                    engine.watcher = None
                     for slot in self.frees[index]:
                         self.made[slot] = GONE
                 if clock.cancelled:
@@ -157,7 +161,9 @@ class FrameExecution(PreparedFrame):
                     undo.undo()
                 raise
             finally:
-                engine.undo = None
+                engine.undo = engine.watcher = None
+                for group in engine.groups.values():
+                    group.end_started("its frame was cancelled")
                 if alone:
                     undo.forget()
 
@@ -312,7 +318,7 @@ class FrameExecution(PreparedFrame):
                 raise Poisoned(self.halted)
             if deadline.monotonic() > self.clock.end:
                 self.clock.stop(name)
-            if (op.step or op.name == "grad_of") and self.client.failed_backward is not None:
+            if (op.step or op.name in _USING_GRADIENTS) and self.client.failed_backward is not None:
                 raise Poisoned(self.client.failed_backward)
             begun = True
             self._take(session.engine.run(entry, values), count)
@@ -394,6 +400,8 @@ class FrameExecution(PreparedFrame):
         self._pass_over()
         if op is None:
             return
+        if op.collective:
+            self._end_group(op, args, problem)
         if op.mutates is not None:
             target = values[0] if values else self._target(args)
             if isinstance(target, Tensor):
@@ -408,6 +416,14 @@ class FrameExecution(PreparedFrame):
                             self._poison(tensor, problem)
         if op.name in BACKWARDS and self.client.failed_backward is None:
             self.client.failed_backward = problem
+
+    def _end_group(self, op: Op, args: list[Any], problem: Problem) -> None:
+        """After a collective that failed or was skipped: the other ranks do not wait for this one."""
+        at = op.positions["group"]
+        name = args[at] if at < len(args) else None
+        group = self.session.engine.groups.get(name) if type(name) is str else None
+        if group is not None:
+            group.fail(f"rank {group.rank} did not do {op.name}: {problem.detail}")
 
     def _target(self, args: list[Any]) -> Tensor | None:
         """The target of an in-place op whose other arguments could not be decoded."""
@@ -467,27 +483,9 @@ class FrameExecution(PreparedFrame):
         return self._resolve(ref)
 
     def _payload(self, op: Op, values: list[Any], at: int) -> Array:
-        payload: Payload = values[at]
         dtype, shape = values[op.positions["dtype"]], values[op.positions["size"]]
-        if shape and min(shape) < 0:
-            raise ShapeError(f"size {list(shape)} must not be negative")
-        nbytes = math.prod(shape) * dtype.itemsize
-        account = self.session.engine.account
-        if not account.fits(nbytes):
-            account.check(nbytes, f"an upload of shape {list(shape)}")
-        if payload.buffer is not None:
-            if not 0 <= payload.buffer < len(self.buffers):
-                raise MalformedFrame(f"the frame has {len(self.buffers)} buffers and no buffer {payload.buffer}")
-            data: Any = self.buffers[payload.buffer]
-        elif payload.upload is not None:
-            data = self.session.uploads.take((self.client.number, payload.upload))
-        else:
-            return from_json(payload.values, dtype, shape)
-        if len(data) != nbytes:
-            raise ShapeError(f"{dtype.name} of shape {list(shape)} needs {nbytes} bytes, but got {len(data)}")
-        array: Array = np.ndarray(shape, native(dtype), data)
-        # An upload owns its memory. A buffer is a slice of the message, which must not be modified or kept alive.
-        return array if payload.upload is not None else array.copy()
+        account, uploads = self.session.engine.account, self.session.uploads
+        return payload_array(account, uploads, self.client.number, self.buffers, values[at], dtype, shape)
 
     def _read(self) -> tuple[list[Value], Buffers]:
         values: list[Value] = []

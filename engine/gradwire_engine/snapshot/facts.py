@@ -199,6 +199,25 @@ class StructureRow(msgspec.Struct, array_like=True):
     human: bool
 
 
+class GroupRow(msgspec.Struct, array_like=True):
+    """An open group of sessions: what it was opened with, and how far its collectives have come.
+
+    Attributes:
+        members: (session, worker) of each rank.
+    """
+
+    name: str
+    rank: int
+    world_size: int
+    token: str
+    timeout_s: float
+    members: list[tuple[str, str]]
+    completed: int
+    collectives: int
+    sent: list[int]
+    received: list[int]
+
+
 class State(msgspec.Struct):
     """The whole state of a session.
 
@@ -241,6 +260,12 @@ class State(msgspec.Struct):
     structures: list[StructureRow]
     compiled: bool = False
     coarse_products: bool = False
+    groups: list[GroupRow] = []
+
+
+# msgspec builds what it knows of a class at the first use, and two threads that do so at the same time crash: sessions
+# that are recovered in a new process. So the first use is here.
+msgspec.json.Decoder(State)
 
 
 class ConstantRow(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -279,3 +304,6 @@ class Detached(msgspec.Struct, forbid_unknown_fields=True):
     tensors: list[ConstantRow]
     ids: list[tuple[int, int]]
     names: list[tuple[str, int]]
+
+
+msgspec.json.Decoder(Detached)

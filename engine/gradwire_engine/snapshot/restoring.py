@@ -24,6 +24,7 @@ from ..autograd.tensor import Storage, Tensor
 from ..ops.callbacks import let_name
 from ..runtime.arrays import Array
 from ..runtime.backends import Backend, Backends
+from ..runtime.groups import Counts, Group, GroupSpec, Member
 from ..runtime.memory import Limits
 from ..session.clients import Client
 from ..session.liveness import last_uses
@@ -189,6 +190,11 @@ class _Restorer:
             else:
                 session.ids[tensor_id] = Poison(self.tables["problems"][at]) if kind == "poison" else None
         self.engine.names.update((name, tensors[at]) for name, at in state.names)
+        for kept in state.groups:
+            members = tuple([Member(*member) for member in kept.members])
+            spec = GroupSpec(kept.name, kept.rank, kept.world_size, kept.token, kept.timeout_s, members)
+            counts = Counts(kept.completed, kept.collectives, tuple(kept.sent), tuple(kept.received))
+            self.engine.groups[kept.name] = Group(spec, counts, keeps=True)
         session.frames_applied, session.ops_run = state.frames_applied, state.ops_run
         replies = _Pieces(self.arrays["replies"])
         session.clients = {known.number: self._client(known, replies) for known in state.clients}

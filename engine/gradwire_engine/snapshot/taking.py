@@ -41,7 +41,23 @@ def take(session: Session) -> Image:
         raise NotImageable("a level of forward mode is open")
     if engine.batched:
         raise NotImageable(f"{engine.batched} tensors are inside a vmap")
+    for group in engine.groups.values():
+        if group.needed:
+            raise NotImageable(f"ranks of group {group.spec.name!r} have not committed what this one sent to them")
     return _Taker(session).image()
+
+
+def _groups(session: Session) -> list[facts.GroupRow]:
+    rows = []
+    for group in session.engine.groups.values():
+        if not group.failed:
+            spec, counts = group.spec, group.counts()
+            members = [(member.session, member.worker) for member in spec.members]
+            rows.append(facts.GroupRow(
+                spec.name, spec.rank, spec.world_size, spec.token, spec.timeout_s, members, counts.completed,
+                counts.collectives, list(counts.sent), list(counts.received),
+            ))  # fmt: skip
+    return rows
 
 
 class _Numbered:
@@ -96,7 +112,7 @@ class _Taker:
             frames_applied=session.frames_applied, ops_run=session.ops_run, memories=self.devices, ids=ids, names=names,
             handles=handles, clients=clients, uploads=uploads, structures=self._structures(),
             regions=self.tables["regions"].rows, problems=self.tables["problems"].rows,
-            compiled=engine.compiled, coarse_products=engine.coarse_products, **rows,
+            compiled=engine.compiled, coarse_products=engine.coarse_products, groups=_groups(session), **rows,
         )  # fmt: skip
         self.arrays["replies"] = _joined(self.pieces)
         return Image(msgspec.to_builtins(state), self.arrays)

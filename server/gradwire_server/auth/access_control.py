@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -13,6 +13,7 @@ import structlog
 from ..settings.settings import Settings
 from .audit import AuditLog
 from .keys import DamagedKeys, Key, KeyStore
+from .passes import PassVerifier
 from .quotas import Quotas
 from .rates import Rates
 from .tickets import Tickets
@@ -29,14 +30,22 @@ log = structlog.get_logger("gradwire.access")
 class AccessControl:
     """Keys, tickets, rates, quotas and the audit log of one server.
 
+    Args:
+        settings: the server's.
+        keys: default: the keys of the settings.
+        passes: for a worker of a fleet, which accepts passes and no keys.
+
     Raises:
         ValueError: when no valid API key exists.
     """
 
-    def __init__(self, settings: Settings, keys: KeyStore | None = None) -> None:
+    def __init__(self, settings: Settings, keys: KeyStore | None = None, passes: PassVerifier | None = None) -> None:
         self.settings = settings
+        self.passes = passes
+        if passes is not None:
+            keys = KeyStore(None)
         self.keys = keys if keys is not None else KeyStore.configured(settings)
-        if not self.keys.has_valid_key():
+        if passes is None and not self.keys.has_valid_key():
             raise ValueError("no API key; set GRADWIRE_API_KEYS or run gradwire-server keys create")
         self.rates = Rates(settings)
         self.quotas = Quotas(settings)
@@ -48,7 +57,7 @@ class AccessControl:
     @contextmanager
     def stream(self, key: Key, end: EndStream) -> Iterator[None]:
         """Register a stream while it is open, to end it with its key."""
-        _, ends = self._streams.setdefault(key.digest, (key, set()))
+        _, ends = self._streams.setdefault(key.id, (key, set()))
         ends.add(end)
         self._arm(key)
         try:
@@ -56,16 +65,32 @@ class AccessControl:
         finally:
             ends.discard(end)
             if not ends:
-                self._streams.pop(key.digest, None)
+                self._streams.pop(key.id, None)
+
+    def keys_of_streams(self) -> list[str]:
+        """The ids of the keys that have open streams."""
+        return list(self._streams)
+
+    def end_keys(self, ids: Iterable[str]) -> None:
+        """In a worker of a fleet: these keys were revoked. Their streams end, and passes with them are refused."""
+        if self.passes is not None:
+            self.passes.end_keys(ids)
+            self.end_streams()
+
+    def _current(self, key: Key) -> Key | None:
+        """The current state of a key; ``None`` if it is no longer valid."""
+        if self.passes is None:
+            return self.keys.current(key)
+        return key if self.passes.is_valid(key) else None
 
     def _arm(self, key: Key) -> None:
         """Schedule a check of the key at its expiry."""
-        if key.expires is not None and key.digest in self._streams:
+        if key.expires is not None and key.id in self._streams:
             wait = min(max(key.expires - time.time(), 0.0), LONGEST_TIMER_S)
             asyncio.get_running_loop().call_later(wait + 0.001, self._check, key)
 
     def _check(self, key: Key) -> None:
-        current = self.keys.current(key)
+        current = self._current(key)
         if current is None:
             self.end_streams()
         else:
@@ -73,9 +98,9 @@ class AccessControl:
 
     def end_streams(self) -> None:
         """End the streams of revoked and expired keys."""
-        for digest, (key, ends) in list(self._streams.items()):
-            if self.keys.current(key) is None:
-                del self._streams[digest]
+        for key_id, (key, ends) in list(self._streams.items()):
+            if self._current(key) is None:
+                del self._streams[key_id]
                 self.audit.note("key_ended", about=key.id, tenant=key.tenant)
                 for end in list(ends):
                     end(f"API key {key.id} was revoked or has expired")

@@ -41,6 +41,8 @@ ACTIONS: Final[dict[str, str]] = {
     "ticket_issued": "a ticket was issued",
     "ticket_used": "a ticket opened a stream",
     "ticket_refused": "an invalid ticket was used",
+    "pass_refused": "a worker of a fleet refused a pass",
+    "node_drained": "the sessions of a node of a fleet were moved away",
     "limit_hit": "a limit refused a request or a frame",
     "session_created": "a session was created",
     "session_deleted": "a session was deleted",

@@ -22,7 +22,8 @@ from .access_control import AccessControl
 from .audit import on_account_of
 from .caller import Caller
 from .keys import Key
-from .scopes import OPEN_PATHS, STREAM, Rules
+from .passes import PASS_HEADER, PassVerifier
+from .scopes import OPEN_PATHS, STREAM, WORKER_OPEN_PATHS, Rules
 
 HOW_TO_AUTHENTICATE: Final = "send it as 'Authorization: Bearer <key>' or 'X-API-Key: <key>'"
 LIMIT_CODES: Final = frozenset({"too_many_requests", "limit_exceeded", "time_exceeded"})
@@ -45,12 +46,13 @@ def route_path(scope: Scope) -> str:
 class OwnedSessions(Protocol):
     """Looks up sessions by owner."""
 
-    def get(self, session_id: str, tenant: str, /) -> object:
+    async def find(self, session_id: str, tenant: str, /) -> object:
         """Find a session of a tenant.
 
         Raises:
             NotFound: when the tenant has no such session.
             SessionGone: when the tenant's session has ended.
+            Unavailable: when nobody can tell now.
         """
 
 
@@ -62,9 +64,10 @@ class AuthMiddleware:
         self.access = access
         self.rules = rules
         self.sessions = sessions
+        self.open_paths = OPEN_PATHS if access.passes is None else WORKER_OPEN_PATHS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan" or (scope["type"] == "http" and route_path(scope) in OPEN_PATHS):
+        if scope["type"] == "lifespan" or (scope["type"] == "http" and route_path(scope) in self.open_paths):
             await self.app(scope, receive, send)
             return
         rule = self.rules.find(scope.get("method", STREAM), route_path(scope))
@@ -78,9 +81,9 @@ class AuthMiddleware:
         bind_contextvars(tenant=who.key.tenant)
         with on_account_of(who):
             try:
-                self.access.rates.admit(who.key)
+                self.access.rates.admit(who.key, counted=bool(who.session))
                 if rule is not None:
-                    self._authorise(who, *rule)
+                    await self._authorise(who, *rule)
             except GradwireError as error:
                 await refuse(error, scope, receive, send)
             else:
@@ -93,7 +96,8 @@ class AuthMiddleware:
 
     async def _forward(self, who: Caller, scope: Scope, receive: Receive, send: Send) -> None:
         rates = self.access.rates
-        if scope["type"] == "websocket" or not who.key.quota("max_bytes_per_second", self.access.settings):
+        counted = bool(who.session)  # by the gateway
+        if scope["type"] == "websocket" or counted or not who.key.quota("max_bytes_per_second", self.access.settings):
             await self.app(scope, receive, send)
             return
 
@@ -123,13 +127,16 @@ class AuthMiddleware:
         address = (scope.get("client") or ("", 0))[0]
         request_id = problems.request_id(scope)
         text = presented_key(headers)
-        if text is not None:
+        if self.access.passes is not None:
+            who = self._bearer(self.access.passes, scope, headers, session, address, request_id)
+        elif text is not None:
             who = Caller(self._key(text, address, request_id), address, request_id)
         elif scope["type"] == "websocket" and session is not None and (ticket := _ticket(scope)) is not None:
             who = Caller(self._redeem(ticket, session, address, request_id), address, request_id, ticket=True)
         else:
             raise Unauthorized(f"missing API key; {HOW_TO_AUTHENTICATE}")
-        self.access.keys.used(who.key)
+        if self.access.passes is None:
+            self.access.keys.used(who.key)
         if scope["type"] == "websocket":
             self._check_origin(who, headers.get("origin"))
         return who
@@ -168,6 +175,28 @@ class AuthMiddleware:
             raise
         return key
 
+    def _bearer(
+        self, passes: PassVerifier, scope: Scope, headers: Headers, session: str | None, address: str, request_id: str
+    ) -> Caller:
+        """The caller that a pass names, in a worker of a fleet.
+
+        Wrong passes do not block an address, as wrong keys do: passes cannot be guessed, many callers have the
+        gateway's address, and clients that are late present expired ones.
+        """
+        stream = scope["type"] == "websocket"
+        text = _ticket(scope) if stream else headers.get(PASS_HEADER)
+        if not text:
+            raise Unauthorized("a worker of a fleet serves only callers that its gateway sends; connect to the gateway")
+        try:
+            found = passes.check(text, "stream" if stream else "request", session)
+        except Unauthorized as error:
+            self.access.audit.note(
+                "pass_refused", outcome="unauthorized", address=address, request_id=request_id,
+                throttle=(address, str(error.details.get("reason"))),
+            )  # fmt: skip
+            raise
+        return Caller(found.bearer.key(), address, request_id, ticket=stream, session=found.session)
+
     def _check_origin(self, who: Caller, origin: str | None) -> None:
         audit = self.access.audit
         with on_account_of(who):
@@ -181,7 +210,7 @@ class AuthMiddleware:
 
     # Authorization
 
-    def _authorise(self, who: Caller, scope: str, session: str | None) -> None:
+    async def _authorise(self, who: Caller, scope: str, session: str | None) -> None:
         """Check that the tenant owns the session and the key has the route's scope.
 
         Raises:
@@ -190,7 +219,7 @@ class AuthMiddleware:
             Forbidden: when the key lacks the scope.
         """
         if session is not None:
-            self.sessions.get(session, who.key.tenant)
+            await self.sessions.find(session, who.key.tenant)
         if not scope or who.key.may(scope):
             return
         self.access.audit.note("scope_refused", outcome="forbidden", throttle=(who.key.id, scope))

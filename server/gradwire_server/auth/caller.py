@@ -15,12 +15,14 @@ class Caller:
 
     Attributes:
         ticket: the caller presented a ticket of this key instead of the key.
+        session: the only session that the caller's pass is for; empty for a caller without one.
     """
 
     key: Key
     address: str
     request_id: str
     ticket: bool = False
+    session: str = ""
 
 
 def caller_of(connection: HTTPConnection) -> Caller:

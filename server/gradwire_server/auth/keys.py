@@ -31,6 +31,7 @@ from .scopes import ADMIN, READ, SESSION
 ALL_SCOPES: Final = (READ, SESSION, ADMIN)
 QUOTAS: Final = (
     "max_ops_per_second", "max_bytes_per_second", "max_requests_per_second", "max_key_sessions", "max_key_bytes",
+    "max_key_gpus", "max_key_cpus", "max_key_memory",
 )  # fmt: skip
 """Settings that a key can override."""
 
@@ -134,6 +135,7 @@ class KeyStore:
         self._by_digest: dict[str, Key] = {}
         self._stamp: tuple[int, int, int] | None = None
         self._used: dict[str, float] = {}
+        self._refused: set[str] = set()
         self._noted = time.monotonic()
         self.refresh()
 
@@ -241,6 +243,16 @@ class KeyStore:
                 key.revoked = time.time()
         return key
 
+    def refuse(self, ids: Iterable[str]) -> bool:
+        """Hold these keys to be revoked, as another gateway of the fleet says, until the server stops.
+
+        Keys of settings stay. Returns whether that ended any.
+        """
+        ended = [key.id for key in self._made.values() if key.id in set(ids) and not key.end()]
+        self._refused.update(ended)
+        self._index()
+        return bool(ended)
+
     # The file
 
     def refresh(self) -> bool:
@@ -296,6 +308,9 @@ class KeyStore:
             os.close(descriptor)
 
     def _index(self) -> None:
+        for key in self._made.values():
+            if key.id in self._refused and key.revoked is None:
+                key.revoked = time.time()
         # Settings override the file, which is easier to tamper with.
         self._by_digest = {key.digest: key for key in self._made.values()} | self._fixed
 

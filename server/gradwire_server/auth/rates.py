@@ -30,6 +30,11 @@ from .keys import Key
 BURST_S: Final = 1.0
 """Unused quota of at most one second can be used later."""
 
+HELD: Final = 2.0
+"""What a process of a fleet reports as its use of a rate when it held something back."""
+
+LEAST_SHARE: Final = 0.01
+
 STRUCTURES_COUNTED: Final = 16_384
 """Record counts kept per tenant, for frames that send only the hash of their structure."""
 
@@ -51,16 +56,25 @@ _json: Final = msgspec.json.Decoder(_Records)
 
 
 class AverageRate:
-    """Enforces an average rate."""
+    """Enforces an average rate.
 
-    __slots__ = ("_covered_at",)
+    Attributes:
+        share: the part of the rate that this process of a fleet may use.
+        used: seconds of the whole rate that the costs so far took.
+    """
+
+    __slots__ = ("_covered_at", "share", "used")
 
     def __init__(self) -> None:
         self._covered_at = 0.0
+        self.share = 1.0
+        self.used = 0.0
 
     def charge(self, cost: float, rate: float) -> None:
         """Add a cost."""
-        self._covered_at = max(self._covered_at, time.monotonic() - BURST_S) + cost / rate
+        seconds = cost / rate
+        self.used += seconds
+        self._covered_at = max(self._covered_at, time.monotonic() - BURST_S) + seconds / self.share
 
     @property
     def wait(self) -> float:
@@ -71,11 +85,14 @@ class AverageRate:
 class TenantUsage:
     """A tenant's usage over all its keys, requests and streams."""
 
-    __slots__ = ("_counted", "bytes", "ops")
+    __slots__ = ("_counted", "bytes", "ops", "requests", "requests_held")
 
     def __init__(self) -> None:
         self.ops = AverageRate()
         self.bytes = AverageRate()
+        self.requests = 0.0
+        """Requests since the last report, in seconds of their rate."""
+        self.requests_held = False
         self._counted: OrderedDict[bytes, int] = OrderedDict()
 
     def records(self, frame: Frame, human: bool) -> int:
@@ -159,16 +176,19 @@ class Rates:
 
     # Requests
 
-    def admit(self, key: Key) -> None:
-        """Count a request.
+    def admit(self, key: Key, counted: bool = False) -> None:
+        """Count a request, unless a gateway has ``counted`` it.
 
         Raises:
             TooManyRequests: when the key exceeds its rate of requests or bytes.
         """
         most = key.quota("max_requests_per_second", self.settings)
-        if most:
-            window = RateLimitItemPerSecond(most)
+        if most and not counted:
+            usage = self.usage(key)
+            window = RateLimitItemPerSecond(max(1, round(most * usage.ops.share)))
+            usage.requests += 1 / most
             if not self._windows.hit(window, "requests", key.tenant):
+                usage.requests_held = True
                 raise self._too_fast("max_requests_per_second", most, self._time_left(window, "requests", key.tenant))
         rate = key.quota("max_bytes_per_second", self.settings)
         if rate and (wait := self.usage(key).bytes.wait) > 0:
@@ -200,6 +220,25 @@ class Rates:
             f"retry in {wait:.3g} s",
             setting=variable(name), limit=limit, retry_after_s=wait,
         )  # fmt: skip
+
+    # Shares of a fleet
+
+    def take_use(self) -> dict[str, float]:
+        """The use of rates since the last call by tenant, in seconds of the rate; :data:`HELD` where it was held."""
+        found = {}
+        for tenant, usage in self._usages.items():
+            used = max(usage.ops.used, usage.bytes.used, usage.requests)
+            held = usage.requests_held or usage.ops.wait > 0 or usage.bytes.wait > 0
+            usage.ops.used = usage.bytes.used = usage.requests = 0.0
+            usage.requests_held = False
+            if used or held:
+                found[tenant] = HELD if held else min(used, 1.0)
+        return found
+
+    def set_shares(self, shares: dict[str, float]) -> None:
+        """Use these parts of the rates of these tenants from now on, and the whole rate of others."""
+        for tenant, usage in self._usages.items():
+            usage.ops.share = usage.bytes.share = max(shares.get(tenant, 1.0), LEAST_SHARE)
 
     # Wrong keys
 

@@ -55,6 +55,9 @@ SCOPES: Final[dict[tuple[str, str], str]] = {
     ("POST", "/v1/sessions/{session_id}/backward"): SESSION,
     ("POST", "/v1/sessions/{session_id}/grad"): SESSION,
     ("GET", "/v1/sessions/{session_id}/graph"): READ,
+    ("GET", "/v1/sessions/{session_id}/groups"): READ,
+    ("POST", "/v1/sessions/{session_id}/groups"): SESSION,
+    ("DELETE", "/v1/sessions/{session_id}/groups/{group}"): SESSION,
     (STREAM, "/v1/sessions/{session_id}/stream"): SESSION,
     ("POST", "/v1/tickets"): SESSION,
     ("GET", "/v1/keys"): ADMIN,
@@ -63,8 +66,19 @@ SCOPES: Final[dict[tuple[str, str], str]] = {
     ("DELETE", "/v1/keys/{key_id}"): ADMIN,
 }
 
+GATEWAY_SCOPES: Final[dict[tuple[str, str], str]] = {
+    ("GET", "/v1/fleet"): ADMIN,
+    ("GET", "/v1/fleet/workers/{worker}/metrics"): ADMIN,
+    ("POST", "/v1/fleet/nodes/{node}/drain"): ADMIN,
+    ("DELETE", "/v1/fleet/nodes/{node}/drain"): ADMIN,
+}
+"""What only the gateways of a fleet have."""
+
 OPEN_PATHS: Final = frozenset(path for (_, path), scope in SCOPES.items() if scope == OPEN)
 """Paths that require no key. All others do, even paths without a route."""
+
+WORKER_OPEN_PATHS: Final = frozenset({"/livez", "/readyz"})
+"""Paths of a worker of a fleet that require no pass, for probes. Clients reach a worker, so its metrics need one."""
 
 _PARAMETER: Final = re.compile(r"\\{(\w+)(?::\w+)?\\}")
 

@@ -13,7 +13,7 @@ from gradwire_protocol.errors import Unavailable
 from .disk import Disk, Piece, write_whole
 from .manifest import Manifest
 from .records import HEADER_BYTES, Header, Kind, Notes, encode_header, encode_record, new_header
-from .snapshots import Snapshot
+from .snapshots import Snapshot, snapshots
 
 SUFFIX: Final = ".log"
 PREFIX: Final = "journal-"
@@ -24,6 +24,13 @@ log = structlog.get_logger("gradwire.journal")
 def journal_path(folder: Path, base: int) -> Path:
     """The path of the journal whose first record is ``base + 1``. Names sort in the order of journals."""
     return folder / f"{PREFIX}{base:020d}{SUFFIX}"
+
+
+def superseded(folder: Path, newest: Snapshot) -> list[Path]:
+    """The files that a snapshot with its journal supersedes, including those left over by a crash."""
+    kept = {newest.path, journal_path(folder, newest.seq)}
+    found = [*sorted(folder.glob(f"{PREFIX}*{SUFFIX}")), *(each.path for each in snapshots(folder))]
+    return [path for path in found if path not in kept]
 
 
 class Journal:

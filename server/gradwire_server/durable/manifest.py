@@ -131,13 +131,16 @@ class Manifest:
             self.mark = before._replace(number=self.mark.number)
             raise
 
-    def complete(self) -> None:
-        """Record that the creation of the session is completed.
+    def complete(self, last: int) -> None:
+        """Record that the creation or recovery of the session is completed, with this last record.
+
+        After a power failure, records that the previous slot listed may be lost. This slot has the id of the new boot,
+        so it must not list them.
 
         Raises:
             OSError: when the disk is broken.
         """
-        self._write(self.mark._replace(begun=True))
+        self._write(self.mark._replace(begun=True, last=last, synced=min(self.mark.synced, last)))
 
     def close(self) -> None:
         """Close the file."""

@@ -47,6 +47,26 @@ class Kind(IntEnum):
     JOIN = 3
     DROP = 4
     KERNELS = 5
+    GROUP = 6
+
+
+class GroupNote(msgspec.Struct, array_like=True):
+    """A group of sessions that was opened: see ``GroupSpec`` of the engine. ``members`` are (session, worker)."""
+
+    name: str
+    rank: int
+    world_size: int
+    token: str
+    timeout_s: float
+    members: list[tuple[str, str]]
+
+
+class ExchangeNote(msgspec.Struct, array_like=True):
+    """What a frame received from the other ranks of a group, as (rank, bytes) in order, and by rank the number of the
+    first message that was still needed there."""
+
+    received: list[tuple[int, bytes]]
+    needed: list[int]
 
 
 class Notes(msgspec.Struct, array_like=True, omit_defaults=True):
@@ -59,6 +79,8 @@ class Notes(msgspec.Struct, array_like=True, omit_defaults=True):
         instance, epoch: those of a join.
         transfers: dropped uploads, which were resent with a frame that was already applied.
         compiled: whether compiled kernels run from here on.
+        opened, closed: a group that was opened, or the name of one that was closed.
+        exchanges: what a frame with collectives received, by group.
     """
 
     client: int = 0
@@ -68,6 +90,9 @@ class Notes(msgspec.Struct, array_like=True, omit_defaults=True):
     epoch: int = 0
     transfers: list[int] = []
     compiled: bool = False
+    opened: GroupNote | None = None
+    closed: str = ""
+    exchanges: dict[str, ExchangeNote] = {}
 
 
 class Header(NamedTuple):

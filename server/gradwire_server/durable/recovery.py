@@ -18,6 +18,7 @@ import structlog
 from gradwire_engine.autograd.failures import MOMENTARY, leaves_traces
 from gradwire_engine.kernels.cpu import toolchain
 from gradwire_engine.runtime.backends import Backends
+from gradwire_engine.runtime.groups import Exchanged, Group, GroupSpec, Member
 from gradwire_engine.session.session import Session
 from gradwire_engine.snapshot import restore
 from gradwire_protocol import envelope
@@ -86,7 +87,7 @@ def recover(disk: Disk, folder: Path, kept: KeptSpec, backends: Backends | None 
     refusal: JournalDamaged | None = None
     for start in starts:
         try:
-            if not _complete(start, paths, folder, reached, mark):
+            if not _complete(start, paths, spec.id, folder, reached, mark):
                 continue
             session = _restore(start, spec, backends)
         except JournalDamaged as error:
@@ -113,20 +114,37 @@ def _journals(folder: Path) -> dict[int, Path]:
     return {int(match[1]): path for path, match in matches if match is not None}
 
 
-def _complete(start: _Start, paths: dict[int, Path], folder: Path, reached: int, mark: Mark | None) -> bool:
-    """Whether a journal continues at a start, judging by names.
+def _complete(
+    start: _Start, paths: dict[int, Path], session_id: str, folder: Path, reached: int, mark: Mark | None
+) -> bool:
+    """Whether a start is followed by all later records.
 
     A new journal is created after its snapshot, and then the old journal is removed. A crash in between leaves the
-    snapshot with the old journal, which has no records after the snapshot's.
+    snapshot with the old journal, which has no records after the snapshot's. If it has, the snapshot was given up, and
+    its upload to an object store took effect later: then the start before it counts. The manifest may name a journal
+    that was given up: then the one before it goes on to the snapshot.
     """
     if start.seq in paths:
         return True
     if start.snapshot is None:
         return False
-    if start.seq == reached and (mark is None or (mark.base < start.seq and mark.base in paths)):
+    last = _last_before(start, paths, session_id)
+    if last > start.seq:
+        return False
+    known = mark is None or (mark.base < start.seq and (mark.base in paths or last == start.seq))
+    if start.seq == reached and known:
         return True
     missing = start.seq if mark is None else min(start.seq, mark.base)
     raise damaged(journal_path(folder, missing), 0, f"the file is missing; it had record {missing + 1}")
+
+
+def _last_before(start: _Start, paths: dict[int, Path], session_id: str) -> int:
+    """The last record of the journal that began before a snapshot; -1 without one."""
+    base = max((each for each in paths if each < start.seq), default=None)
+    if base is None:
+        return -1
+    with Reader(paths[base], session_id) as reader:
+        return max((record.seq for record in reader), default=base)
 
 
 def _restore(start: _Start, spec: SessionSpec, backends: Backends | None) -> Session:
@@ -205,7 +223,7 @@ def _reopen(
             journal.cut()
         if manifest.mark.base != last.header.base:  # an older copy, or a new manifest
             journal.announce(start.snapshot)
-    manifest.complete()
+    manifest.complete(at)
     size = start.snapshot.path.stat().st_size if start.snapshot is not None else 0
     return Recovered(session, journal, manifest, size, uncertain)
 
@@ -232,7 +250,13 @@ def _replay_frame(session: Session, record: Record) -> bool:
             "the session used compiled kernels, and only they reproduce its values; this server has none: "
             f"{toolchain.describe()['reason']}"
         )
+    groups = session.engine.groups
+    exchanges = {name: Exchanged(tuple(e.received), tuple(e.needed)) for name, e in notes.exchanges.items()}
+    for name, group in groups.items():
+        group.replay(exchanges.get(name))
     reply, _ = session.apply(frame, buffers, notes.human, notes.failures)
+    for name, group in groups.items():
+        group.replayed(exchanges.get(name))
     if reply.refused is not None:
         raise _ReplayDiffers(f"the frame is refused: {reply.refused.detail}")
     for problem in session.failed:
@@ -266,6 +290,17 @@ def _replay_kernels(session: Session, record: Record) -> bool:
     return False
 
 
+def _replay_group(session: Session, record: Record) -> bool:
+    opened, groups = record.notes.opened, session.engine.groups
+    if opened is None:
+        groups.pop(record.notes.closed, None)
+    else:
+        members = tuple([Member(*member) for member in opened.members])
+        spec = GroupSpec(opened.name, opened.rank, opened.world_size, opened.token, opened.timeout_s, members)
+        groups[opened.name] = Group(spec, keeps=True)
+    return False
+
+
 class _ReplayDiffers(Exception):
     """The replay of an intact record has another result."""
 
@@ -276,4 +311,5 @@ _APPLY: Final[dict[Kind, Callable[[Session, Record], bool]]] = {
     Kind.JOIN: _replay_join,
     Kind.DROP: _replay_drop,
     Kind.KERNELS: _replay_kernels,
+    Kind.GROUP: _replay_group,
 }

@@ -272,13 +272,23 @@ class DiskUse:
             return
         now = time.monotonic()
         if now - self._at >= LOOK_EVERY_S or self._added > self.most >> 8:
-            self._used, self._added, self._at = used_bytes(self.sessions), 0, now
+            self._used, self._added, self._at = self._look(), 0, now
+        if self._used + self._added + nbytes > self.most and (again := self._look_again()) is not None:
+            self._used, self._added, self._at = again, 0, now
         if self._used + self._added + nbytes > self.most:
             raise LimitExceeded(
                 f"the server's sessions use {self._used + self._added:,} bytes on disk, and {nbytes:,} more exceed the "
                 f"limit of {self.most:,} (GRADWIRE_MAX_DATA_BYTES); delete sessions or release tensors",
                 setting="GRADWIRE_MAX_DATA_BYTES", limit=self.most, value=self._used + self._added + nbytes,
             )  # fmt: skip
+
+    def _look(self) -> int:
+        """Measure the use."""
+        return used_bytes(self.sessions)
+
+    def _look_again(self) -> int | None:
+        """Measure it before something is refused; ``None`` where the last measurement is as good."""
+        return None
 
     def count(self, nbytes: int) -> None:
         """Count bytes written since the last measurement."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -40,7 +40,7 @@ class Host(Protocol):
     async def open(
         self, spec: SessionSpec, folder: Path | None = None, how: How = "new", image: bytes | memoryview = b""
     ) -> None:
-        """Create, recover or import a session; ``image`` is the file to import.
+        """Create, recover or import a session; ``image`` is the file to import, or what :meth:`image` returned.
 
         Raises:
             DeviceError: when the server does not have the device.
@@ -117,6 +117,37 @@ class Host(Protocol):
 
     async def export(self) -> bytes | memoryview:
         """The session's tensors and names as a file for import."""
+
+    async def image(self) -> bytes | memoryview:
+        """The whole session, to go on with it elsewhere (``how="go_on"``). Its groups wait for it there from now on.
+
+        Raises:
+            NotImageable: while the session has transient state.
+        """
+
+    async def prepare_group(self, name: str) -> dict[str, Any]:
+        """Where the session's process takes connections of other ranks, and more (``rendezvous.GroupHost``)."""
+
+    async def open_group(self, opening: dict[str, Any]) -> None:
+        """Open a group whose ranks are all known."""
+
+    async def attach_group(self, name: str, secret: str, addresses: Sequence[tuple[str, int]]) -> bool:
+        """Connect the group of a recovered session again. Does not wait for running frames."""
+
+    async def group_moved(self, name: str, rank: int, address: tuple[str, int]) -> None:
+        """A rank listens elsewhere from now on. Does not wait for running frames."""
+
+    async def group_lost(self, name: str, rank: int, reason: str) -> None:
+        """A rank will not come any more. Does not wait for running frames."""
+
+    async def close_group(self, name: str) -> None:
+        """Close a group; the other ranks' collectives fail."""
+
+    async def groups(self) -> list[dict[str, Any]]:
+        """Counts of the connected groups. Does not wait for running frames."""
+
+    async def needed(self) -> bool:
+        """Whether other ranks may still need something that only the memory of this session has."""
 
     def drain(self) -> None:
         """Refuse new frames and finish the submitted ones."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -13,7 +15,10 @@ import structlog
 from gradwire_protocol.errors import Unavailable
 from gradwire_protocol.frames import Chunk, Frame, Reply
 
+from ..durable.records import GroupNote
+from ..durable.shared.home import Home
 from ..errors.error_mapping import to_problem
+from ..groups import listener
 from ..settings.session_spec import JournalPolicy, SessionSpec
 from .busy_poll import BusyPoll
 from .compute_semaphore import SHARED, ComputeSemaphore
@@ -44,6 +49,7 @@ class InlineHost:
 
     Args:
         spin_s: how long the event loop polls for the next frame.
+        home: the session's place in shared storage.
     """
 
     def __init__(
@@ -53,10 +59,11 @@ class InlineHost:
         policy: JournalPolicy | None = None,
         semaphore: ComputeSemaphore = SHARED,
         spin_s: float = 0.0,
+        home: Home | None = None,
     ) -> None:
         self.metrics = metrics
         self._semaphore = semaphore
-        self._thread = SessionThread(name, policy, semaphore)
+        self._thread = SessionThread(name, policy, semaphore, home)
         self._loop = asyncio.get_running_loop()
         self._draining = False
         self._closed = False
@@ -268,6 +275,56 @@ class InlineHost:
 
     async def export(self) -> bytes:
         return await self._call(Runner.export)
+
+    async def image(self) -> bytes:
+        def give(runner: Runner) -> bytes:
+            image = runner.image()
+            runner.groups.detach()
+            return image
+
+        return await self._call(give)
+
+    # Groups
+
+    async def prepare_group(self, name: str) -> dict[str, Any]:
+        runner = self._running()
+        return {
+            "address": listener.SHARED.address, "worker": f"{socket.gethostname()}:{os.getpid()}",
+            "token": runner.groups.token(runner.session, name),
+        }  # fmt: skip
+
+    async def open_group(self, opening: dict[str, Any]) -> None:
+        opened = GroupNote(
+            opening["name"], opening["rank"], opening["world_size"], opening["token"], opening["timeout_s"],
+            [(session, worker) for session, worker in opening["members"]],
+        )  # fmt: skip
+        addresses = [(host, port) for host, port in opening["addresses"]]
+        self._thread.shared = False  # a collective must not wait in the event loop
+        await self._call(
+            lambda runner: runner.open_group(opened, opening["secret"], addresses, opening["resumes"]), mutates=True
+        )
+
+    async def attach_group(self, name: str, secret: str, addresses: Sequence[tuple[str, int]]) -> bool:
+        # Not in the session's thread: it may wait in a collective already.
+        runner = self._running()
+        self._thread.shared = False
+        return runner.groups.connect(runner.session, name, secret, [(host, port) for host, port in addresses])
+
+    async def group_moved(self, name: str, rank: int, address: tuple[str, int]) -> None:
+        self._running().groups.moved(name, rank, (address[0], address[1]))
+
+    async def group_lost(self, name: str, rank: int, reason: str) -> None:
+        self._running().groups.lost(name, rank, reason)
+
+    async def close_group(self, name: str) -> None:
+        await self._call(lambda runner: runner.close_group(name), mutates=True)
+
+    async def groups(self) -> list[dict[str, Any]]:
+        return self._running().groups.describe()
+
+    async def needed(self) -> bool:
+        runner = self._running()
+        return runner.groups.needed(runner.session)
 
     def drain(self) -> None:
         self._draining = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from gradwire_engine.runtime.deadline import Clock
 from gradwire_protocol.frames import Frame, Reply
@@ -16,6 +16,9 @@ from .runner import Runner
 
 Buffers = list[memoryview]
 Answer = Callable[[Reply, Buffers], None]
+
+MOVING: Final = "moving"
+"""The reason of a refusal because a session is unloaded, here or for another server: it is there again soon."""
 
 
 class Job:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -13,57 +12,60 @@ import msgspec
 import structlog
 
 from gradwire_engine.autograd.failures import MOMENTARY, leaves_traces
-from gradwire_engine.autograd.registry import BACKWARDS
 from gradwire_engine.kernels.cpu import toolchain
-from gradwire_engine.runtime.backends import Backends, DevicePool
+from gradwire_engine.runtime.backends import Backends
 from gradwire_engine.runtime.deadline import Clock
 from gradwire_engine.session.session import Session
-from gradwire_engine.snapshot import Image, NotImageable, detached, restore_foreign, take
+from gradwire_engine.snapshot import Image, NotImageable, restore, restore_foreign, take
 from gradwire_protocol import envelope
-from gradwire_protocol.errors import Cancelled, GradwireError, InternalError, LimitExceeded, MalformedFrame, Unavailable
-from gradwire_protocol.frames import Chunk, Frame, Problem, Reply, Structure
+from gradwire_protocol.errors import (
+    GradwireError,
+    InternalError,
+    InvalidRequest,
+    LimitExceeded,
+    OutOfMemory,
+    Unavailable,
+)
+from gradwire_protocol.frames import Chunk, Frame, Reply
 
 from ..durable import snapshots
-from ..durable.disk import Disk, Piece
-from ..durable.journal import PREFIX, SUFFIX, Journal, disk_refuses, journal_path
+from ..durable.disk import Disk
+from ..durable.journal import Journal, disk_refuses, journal_path, superseded
 from ..durable.manifest import Manifest, Mark, Owner
-from ..durable.records import MAX_RECORD_BYTES, Kind, Notes, damaged
+from ..durable.records import GroupNote, Kind, Notes, damaged
 from ..durable.recovery import recover
+from ..durable.shared.home import Home
 from ..durable.store import DiskUse, Lock, read_spec, remove_session, write_spec
 from ..settings.session_spec import JournalPolicy, SessionSpec
+from .journaled_frames import Buffers, encoded, has_freed, plain, refusal
+from .session_groups import SessionGroups
+from .session_queries import SessionQueries
+from .snapshot_schedule import LARGE_BYTES, SnapshotSchedule
 
-Buffers = list[memoryview]
-How = Literal["new", "recover", "adopt"]
-"""How a session starts: empty, recovered from its folder, or imported from a file."""
+How = Literal["new", "recover", "adopt", "go_on"]
+"""How a session starts: empty, recovered from its folder, imported from a file, or as it was in another process."""
 
-LARGE_BYTES: Final = 64 << 10
-"""Smaller messages are accepted without a check of the disk space."""
-
-MAX_OVERRUN: Final = 16
-"""While no snapshot is possible, data is refused once the journal is this many times longer than its threshold. At four
-times that length, all frames but tiny ones are refused."""
-
-SMALL_BYTES: Final = 512
-"""Smaller frames are always accepted, because one of them may make a snapshot possible again."""
-
-PAUSE_S: Final = 5.0
-"""The pause between attempts to write a snapshot to a full disk."""
+CHEAP_BYTES: Final = 64 << 20
+CHEAP_RECORDS: Final = 16
+"""Before a hand-over, a session of at most this size and with at least this many records takes a snapshot."""
 
 _PLAIN: Final = Notes()
 _HUMAN: Final = Notes(human=True)
-_NO_STRUCTURE: Final = Frame().structure
 
 log = structlog.get_logger("gradwire.runner")
 
 
-class Runner:
+class Runner(SessionQueries):
     """One session. Not thread-safe. Results may be published only after :meth:`commit`.
 
     Args:
         folder: the session's folder on disk; ``None`` for a session in memory only.
+        home: the session's place in shared storage, which the folder belongs to. Nothing may be published before
+            :meth:`publish_epoch`.
 
     Attributes:
         snapshots_taken: snapshots since the session was opened here.
+        given_up: a frame was given up halfway, to be applied elsewhere: only the journal still has the session.
 
     Raises:
         DeviceError: when the device does not exist.
@@ -78,8 +80,9 @@ class Runner:
         backends: Backends | None = None,
         policy: JournalPolicy | None = None,
         disk: Disk | None = None,
+        home: Home | None = None,
     ) -> None:
-        self._prepare(spec, folder, backends, policy, disk)
+        self._prepare(spec, folder, backends, policy, disk, home)
         self.session = Session(spec.engine_limits(), spec.device, spec.default_dtype, spec.seed, backends)
         if self.folder is not None:
             self._begin(self.folder, None)
@@ -93,6 +96,7 @@ class Runner:
         backends: Backends | None = None,
         policy: JournalPolicy | None = None,
         disk: Disk | None = None,
+        home: Home | None = None,
     ) -> Self:
         """A new session from an imported file.
 
@@ -100,10 +104,32 @@ class Runner:
             InvalidRequest, LimitExceeded: when the image is invalid or exceeds a limit.
         """
         self = cls.__new__(cls)
-        self._prepare(spec, folder, backends, policy, disk)
+        self._prepare(spec, folder, backends, policy, disk, home)
         self.session = restore_foreign(image, spec.engine_limits(), spec.device, backends)
         if self.folder is not None:
             self._begin(self.folder, take(self.session))
+        return self
+
+    @classmethod
+    def go_on(cls, spec: SessionSpec, image: Image, backends: Backends | None = None) -> Self:
+        """A session without a journal, as another process of this server or fleet had it (:meth:`image`).
+
+        Raises:
+            Unavailable: when the session needs compiled kernels that are not available.
+            OutOfMemory: when it does not fit into memory.
+        """
+        self = cls.__new__(cls)
+        self._prepare(spec, None, backends, None, None, None)
+        try:
+            self.session = restore(image, spec.engine_limits(), backends)
+        except MemoryError as error:
+            raise OutOfMemory(f"the session does not fit into memory: {error or 'allocation failed'}") from None
+        except (msgspec.ValidationError, KeyError, IndexError, ValueError, TypeError) as error:
+            raise InvalidRequest(f"this version does not know the form of the session: {error}") from None
+        if self.session.engine.compiled and not toolchain.wait():
+            raise Unavailable(f"the session uses compiled kernels, here are none: {toolchain.describe()['reason']}")
+        for group in self.session.engine.groups.values():
+            group.keeps = False
         return self
 
     @classmethod
@@ -114,6 +140,7 @@ class Runner:
         policy: JournalPolicy | None = None,
         disk: Disk | None = None,
         plans: int | None = None,
+        home: Home | None = None,
     ) -> Self:
         """Recover a session from its folder, including the last written record.
 
@@ -128,7 +155,8 @@ class Runner:
         """
         kept = read_spec(folder)
         self = cls.__new__(cls)
-        self._prepare(kept.spec if plans is None else kept.spec.with_plans(plans), folder, backends, policy, disk)
+        spec = kept.spec if plans is None else kept.spec.with_plans(plans)
+        self._prepare(spec, folder, backends, policy, disk, home)
         try:
             self._lock = Lock(folder)
             for part in folder.glob("*.part"):
@@ -153,24 +181,26 @@ class Runner:
         backends: Backends | None,
         policy: JournalPolicy | None,
         disk: Disk | None,
+        home: Home | None,
     ) -> None:
         self.spec = spec
+        self._home = home
         self.folder = None if spec.durability == "none" else folder
         self.policy = policy or JournalPolicy()
         self.disk = disk or Disk()
         self.snapshots_taken = 0
+        self.given_up = False
         self.committed_bytes = 0
-        self._disk_use = DiskUse.of(folder.parent if folder is not None else Path(), self.policy.max_data_bytes)
+        measured, most = (Path(), 0) if folder is None else (folder.parent, self.policy.max_data_bytes)
+        self._disk_use = DiskUse.of(measured, most) if home is None else home.use
         self._backends = backends
         self._journal: Journal | None = None
         self._manifest: Manifest | None = None
         self._orphans: list[Path] = []
         self._lock: Lock | None = None
-        self._snapshot_bytes = 0
-        self._uncertain = False
-        self._not_before = (0, 0.0)
-        self._postponed = ""
+        self._schedule = SnapshotSchedule(self.policy.journal_bytes)
         self._restore_error: InternalError | None = None
+        self.groups = SessionGroups()
         toolchain.wanted()  # a wait for kernels happens here, in the session's thread
 
     def _begin(self, folder: Path, image: Image | None) -> None:
@@ -182,13 +212,13 @@ class Runner:
             snapshot = None
             if image is not None:
                 snapshot = snapshots.write(self.disk, folder, self.spec.id, 0, image)
-                self._snapshot_bytes = snapshot.path.stat().st_size
+                self._schedule.snapshot_bytes = snapshot.path.stat().st_size
             owner = Owner(self.spec.id, self.spec.tenant)
             self._manifest = Manifest.begin(self.disk, folder, owner, Mark())
             self._journal = Journal.begin(self.disk, folder, self.spec.id, 0, self.durable, self._manifest, snapshot)
             write_spec(self.disk, folder, self.spec, "empty" if image is None else "snapshot")
             self.disk.sync_folder(folder.parent)
-            self._manifest.complete()
+            self._manifest.complete(self._journal.last)
         except OSError as error:
             with suppress(OSError):
                 remove_session(self.disk, folder)
@@ -202,7 +232,22 @@ class Runner:
         kept = read_spec(folder)._replace(spec=self.spec)
         found = recover(self.disk, folder, kept, self._backends)
         self.session, self._journal, self._manifest = found.session, found.journal, found.manifest
-        self._snapshot_bytes, self._uncertain = found.snapshot_bytes, found.uncertain
+        self._schedule.snapshot_bytes, self._schedule.uncertain = found.snapshot_bytes, found.uncertain
+
+    def publish_epoch(self) -> None:
+        """Make the session's folder the session, if it is in shared storage: after everything in it is durable.
+
+        Raises:
+            OwnershipLost: when this process owns the session no longer.
+            Unavailable: when the storage fails.
+        """
+        if self._home is None or self._journal is None:
+            return
+        try:
+            self._journal.sync()
+            self._home.publish(self.spec, self._journal.last)
+        except OSError as error:
+            raise error if isinstance(error, Unavailable) else disk_refuses(error) from None
 
     @property
     def durable(self) -> bool:
@@ -241,13 +286,13 @@ class Runner:
         try:
             if self._restore_error is not None or journal.failing:
                 self._ensure_writable()
-            message = _encoded(frame, buffers, human)
+            message = encoded(frame, buffers, human)
             nbytes = sum(map(len, message))
             if nbytes >= LARGE_BYTES or journal.nbytes > self.policy.journal_bytes:
-                self._check_room(nbytes, bool(frame.payloads))
+                self._schedule.check_room(journal, self._disk_use, nbytes, bool(frame.payloads))
         except GradwireError as error:
             self.session.ran = None
-            return _refusal(frame.seq, error), []
+            return refusal(frame.seq, error), []
         self._choose_kernels()
         try:
             reply, out = self.session.apply(frame, buffers, human, clock=clock)
@@ -257,11 +302,15 @@ class Runner:
         if reply.refused is None:
             notes, session = _HUMAN if human else _PLAIN, self.session
             if session.failed:
-                failures = {p.index: _plain(p) for p in session.failed if p.code in MOMENTARY}
-                if any(leaves_traces(problem.op) for problem in failures.values()) or _has_freed(reply, session.ran):
-                    self._uncertain = True
+                failures = {p.index: plain(p) for p in session.failed if p.code in MOMENTARY}
+                if any(leaves_traces(problem.op) for problem in failures.values()) or has_freed(reply, session.ran):
+                    self._schedule.uncertain = True
                 notes = Notes(human=human, failures=failures)
+            if session.engine.groups:
+                notes = self.groups.noted(session, notes)
             journal.append(Kind.FRAME, notes, message)
+            for name in self.groups.ended(session):
+                journal.append(Kind.GROUP, Notes(closed=name), [])
         return reply, out
 
     def add_chunk(self, client: int, chunk: Chunk, data: memoryview) -> None:
@@ -276,7 +325,7 @@ class Runner:
             return
         self._ensure_writable()
         try:
-            self._check_room(data.nbytes, True)
+            self._schedule.check_room(self._journal, self._disk_use, data.nbytes, True)
         except LimitExceeded as error:
             self.session.uploads.refuse((client, chunk.transfer), error)
             raise
@@ -299,6 +348,25 @@ class Runner:
         self._journal.append(Kind.JOIN, Notes(client=client, instance=instance, epoch=epoch), [])
         return joined
 
+    def open_group(self, opened: GroupNote, secret: str, addresses: Sequence[tuple[str, int]], resumes: bool) -> None:
+        """Open a group of sessions, or connect one again that the session has (``resumes``).
+
+        Raises:
+            Unavailable: while the disk is not writable.
+        """
+        self._ensure_writable()
+        if not resumes:
+            self.groups.open(self.session, opened, self.journaled)
+            if self._journal is not None:
+                self._journal.append(Kind.GROUP, Notes(opened=opened), [])
+        self.groups.connect(self.session, opened.name, secret, addresses)
+
+    def close_group(self, name: str) -> None:
+        """Close a group; the other ranks' next collective fails."""
+        self._ensure_writable()
+        if self.groups.close(self.session, name) and self._journal is not None:
+            self._journal.append(Kind.GROUP, Notes(closed=name), [])
+
     def _ensure_writable(self) -> None:
         """Write what a full disk has delayed before anything else.
 
@@ -310,26 +378,6 @@ class Runner:
             raise self._restore_error
         if self._journal is not None and self._journal.failing:
             self.commit()
-
-    def _check_room(self, nbytes: int, brings_data: bool) -> None:
-        journal = self._journal
-        assert journal is not None
-        if nbytes > MAX_RECORD_BYTES:
-            raise LimitExceeded(
-                f"the message has {nbytes:,} bytes; the limit of a journal record is {MAX_RECORD_BYTES:,}; send the "
-                "payloads in chunks",
-                limit=MAX_RECORD_BYTES, value=nbytes,
-            )  # fmt: skip
-        if nbytes >= LARGE_BYTES:
-            self._disk_use.check(nbytes)
-        most = MAX_OVERRUN * self._threshold_bytes() * (1 if brings_data else 4)
-        if journal.nbytes > most and (brings_data or nbytes >= SMALL_BYTES):
-            raise LimitExceeded(
-                f"the journal of the session has {journal.nbytes:,} bytes, and no snapshot can replace it "
-                f"({self._postponed or 'the disk is not writable'}); the limit is {most:,} bytes, "
-                f"{most // self._threshold_bytes()} times the larger of GRADWIRE_JOURNAL_BYTES and the last snapshot",
-                setting="GRADWIRE_JOURNAL_BYTES", limit=most, value=journal.nbytes,
-            )  # fmt: skip
 
     def _restore(self) -> None:
         """Restore the session from its journal after a frame with unknown effects."""
@@ -343,14 +391,16 @@ class Runner:
             self._manifest.close()
         self.session.close()
         self._recover(self.folder)
+        self.groups.close_all("its session failed unexpectedly and was restored", self.session)
         self._restore_error = None
 
     # The journal
 
     @property
     def dirty(self) -> bool:
-        """Whether applied changes are not committed yet."""
-        return self._journal is not None and self._journal.dirty
+        """Whether results may be published only after a commit: changes are not committed yet, or the session may have
+        another owner meanwhile."""
+        return self._journal is not None and (self._journal.dirty or self._home is not None)
 
     @property
     def waiting_bytes(self) -> int:
@@ -361,28 +411,44 @@ class Runner:
         """Commit the applied changes as the session's durability requires.
 
         Raises:
+            OwnershipLost: when this process owns the session no longer. Nothing may be published then.
             Unavailable: when the disk is full or broken. The changes stay applied, and the next commit writes them.
         """
         if self._journal is None:
             return
+        if self._home is not None:
+            self._home.check()
         if self._orphans:
             self._remove_orphans()
         written = self._journal.commit()
         self.committed_bytes += written
         self._disk_use.count(written)
-        if self._uncertain:
-            self.compact()
+        if not self.given_up:
+            if self.session.engine.groups:
+                self.groups.committed(self.session)
+            if self._schedule.uncertain:
+                self.compact()
+        if self._home is not None:
+            self._home.check()  # last: what was written while this server owned the session reaches its successor
 
     def compact(self, force: bool = False) -> bool:
         """Replace the journal by a snapshot, if that is due (or ``force``) and possible. Returns whether it was."""
         journal, manifest, folder = self._journal, self._manifest, self.folder
-        if journal is None or manifest is None or folder is None or journal.dirty or not (force or self._due(journal)):
+        if (
+            journal is None
+            or manifest is None
+            or folder is None
+            or self.given_up
+            or journal.dirty
+            or not (force or self._schedule.due(journal))
+        ):
             return False
         try:
             image = take(self.session)
         except (NotImageable, MemoryError) as error:
-            self._postponed = error.message if isinstance(error, NotImageable) else "not enough memory"
-            self._not_before = journal.nbytes + self._threshold_bytes() // 8, 0.0
+            self._schedule.impossible(
+                journal, error.message if isinstance(error, NotImageable) else "not enough memory"
+            )
             return False
         base = journal.last
         try:
@@ -401,17 +467,26 @@ class Runner:
             log.warning("cannot write a snapshot", session=self.spec.id, error=str(error))
             with suppress(Unavailable):
                 self._remove_orphans()
-            self._postponed = str(error.strerror)
-            self._not_before = 0, time.monotonic() + PAUSE_S
+            self._schedule.failed(str(error.strerror))
             return False
         self._journal = following
         if following is not journal:
             journal.close()
-        self._snapshot_bytes = written.path.stat().st_size
-        self._uncertain, self._postponed, self._not_before = False, "", (0, 0.0)
+        if self._home is not None:
+            self._home.check()  # a successor then knows the snapshot, and needs none of the older files
+        self._schedule.taken(written.path.stat().st_size)
         self.snapshots_taken += 1
-        self._forget_before(folder, written)
+        try:
+            for path in superseded(folder, written):
+                self.disk.remove(path)
+        except OSError as error:
+            log.warning("cannot remove an old journal", session=self.spec.id, error=str(error))
         return True
+
+    @property
+    def lost(self) -> bool:
+        """Whether another process may own the session meanwhile."""
+        return self._home is not None and self._home.lost
 
     def _remove_orphans(self) -> None:
         """Remove a snapshot without a following journal, because recovery would look for that journal.
@@ -428,30 +503,6 @@ class Runner:
         except OSError as error:
             raise disk_refuses(error) from None
         self._orphans = []
-
-    def _threshold_bytes(self) -> int:
-        """The journal's length at which a snapshot is due: at least the last snapshot's size, so that snapshots cost no
-        more than the journal."""
-        return max(self.policy.journal_bytes, self._snapshot_bytes)
-
-    def _due(self, journal: Journal) -> bool:
-        nbytes, moment = self._not_before
-        if time.monotonic() < moment:
-            return False
-        return self._uncertain or journal.nbytes >= max(self._threshold_bytes(), nbytes)
-
-    def _forget_before(self, folder: Path, newest: snapshots.Snapshot) -> None:
-        """Remove files that the newest snapshot supersedes, including those left over by a crash."""
-        kept = {newest.path, journal_path(folder, newest.seq)}
-        try:
-            for path in sorted(folder.glob(f"{PREFIX}*{SUFFIX}")):
-                if path not in kept:
-                    self.disk.remove(path)
-            for old in snapshots.snapshots(folder):
-                if old.path not in kept:
-                    self.disk.remove(old.path)
-        except OSError as error:
-            log.warning("cannot remove an old journal", session=self.spec.id, error=str(error))
 
     # Queries
 
@@ -473,45 +524,32 @@ class Runner:
             "kernels": kernels,
             "durability": self.spec.durability,
             "journal": {
-                "bytes": journal.nbytes, "records": journal.last, "snapshot_bytes": self._snapshot_bytes,
-                "snapshots_taken": self.snapshots_taken, "postponed": self._postponed,
+                "bytes": journal.nbytes, "records": journal.last, "snapshot_bytes": self._schedule.snapshot_bytes,
+                "snapshots_taken": self.snapshots_taken, "postponed": self._schedule.postponed,
             },
         }  # fmt: skip
 
-    def tensors(
-        self, after: int = 0, most: int | None = None, among: list[int] | None = None, peek: bool = False
-    ) -> list[dict[str, Any]]:
-        """Rows of live tensors by ascending id; ``peek`` from another thread while an op runs."""
-        return self.session.tensors(after, most, among, peek)
-
-    def names(
-        self, after: str = "", most: int | None = None, among: list[str] | None = None, peek: bool = False
-    ) -> list[dict[str, Any]]:
-        """Rows of named tensors by ascending name; ``peek`` as in :meth:`tensors`."""
-        return self.session.names(after, most, among, peek)
-
-    def memory(self) -> dict[str, int]:
-        """The memory of the session's tensors."""
-        return self.session.memory()
-
-    def reset_peak(self) -> None:
-        """Reset the peak memory to the current memory."""
-        self.session.reset_peak_memory()
-
-    def graph(self, ids: list[int] | None, most: int | None = None) -> dict[str, Any]:
-        """Nodes and edges of the autograd graph of these tensors, or of all.
-
-        Raises:
-            UnknownTensor: for an unknown id.
-            LimitExceeded: when the graph has more than ``most`` nodes.
-        """
-        return self.session.graph(ids, most)
-
-    def export(self) -> bytes:
-        """The session's tensors and names as a file."""
-        return b"".join(snapshots.encode(detached(self.session)))
-
     # Close
+
+    def discard(self) -> None:
+        """Release everything without writing; for a session that was opened here in vain."""
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+        if self._manifest is not None:
+            self._manifest.close()
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+        self.session.close()
+
+    def _shorten(self) -> None:
+        """Take a snapshot if that is cheap, so that the next owner starts sooner."""
+        journal = self._journal
+        if journal is None or journal.nbytes < self._schedule.snapshot_bytes // 4:
+            return
+        if self.session.engine.account.live <= CHEAP_BYTES and journal.last - journal.base >= CHEAP_RECORDS:
+            self.compact(force=True)
 
     def close(self, keep: bool = False) -> None:
         """Release everything; ``keep`` leaves the session on disk.
@@ -520,79 +558,33 @@ class Runner:
             Unavailable: when the last commit fails.
             OSError: when files cannot be removed.
         """
+        if keep:
+            self.groups.detach()
+        else:
+            self.groups.close_all("its session has ended")
         try:
             if self._journal is not None:
                 try:
-                    if keep:
+                    if keep and not self.lost:
                         self.commit()
+                        if self._home is not None:
+                            self._shorten()
                         self._journal.sync()
                 finally:
                     self._journal.close()
                     self._journal = None
                     if self._manifest is not None:
                         self._manifest.close()
-                if not keep and self.folder is not None:
+                if not keep and self.folder is not None and self._home is None:
                     remove_session(self.disk, self.folder)
+                elif self._home is not None and keep:
+                    self._home.release()
+                elif self._home is not None and not self.lost:
+                    self._home.remove(self.spec.tenant)
         finally:
+            if self._home is not None:
+                self._home.leave()
             self.session.close()
             if self._lock is not None:
                 self._lock.release()
                 self._lock = None
-
-
-def open_runner(
-    spec: SessionSpec,
-    folder: Path | None,
-    how: How = "new",
-    image: bytes | memoryview = b"",
-    policy: JournalPolicy | None = None,
-) -> Runner:
-    """Open a runner for a thread of its own; ``image`` is the file to import."""
-    limits = spec.engine_limits()
-    # The session's limit plus the temporary memory of one op.
-    backends = Backends(pool=DevicePool(limits.max_session_bytes + limits.max_tensor_bytes))
-    if how == "new":
-        return Runner(spec, folder, backends, policy)
-    if how == "adopt":
-        return Runner.adopt(spec, folder, snapshots.decode(image), backends, policy)
-    assert folder is not None
-    return Runner.recover(folder, backends, policy, plans=spec.limits.get("plans"))
-
-
-def _encoded(frame: Frame, buffers: Buffers, human: bool) -> Sequence[Piece]:
-    """The frame as a journal record: its wire format, with a JSON structure converted to MessagePack.
-
-    Raises:
-        MalformedFrame: for numbers that MessagePack cannot represent.
-    """
-    if not frame.structure and frame.structure is not _NO_STRUCTURE:
-        # msgspec omits the field only for the default object; other empty bytes would be invalid MessagePack.
-        frame = msgspec.structs.replace(frame, structure=_NO_STRUCTURE)
-    if human:
-        structure = msgspec.Raw(msgspec.msgpack.encode(bytes(frame.structure)))
-        frame = msgspec.structs.replace(frame, structure=structure)
-    try:
-        return envelope.encode(frame, buffers)
-    except (OverflowError, RecursionError, TypeError, ValueError) as error:
-        raise MalformedFrame(f"the journal cannot represent the frame: {error}") from None
-
-
-def _plain(problem: Problem) -> Problem:
-    """The problem, without details that MessagePack cannot represent."""
-    try:
-        msgspec.msgpack.encode(problem)
-    except (TypeError, OverflowError, RecursionError, ValueError):
-        return msgspec.structs.replace(problem, extra={})
-    return problem
-
-
-def _refusal(seq: int, error: GradwireError) -> Reply:
-    problem = Problem(error.code, error.message, seq=seq, retryable=error.retryable, extra=error.details)
-    return Reply(seq=seq, refused=problem)
-
-
-def _has_freed(reply: Reply, structure: Structure | None) -> bool:
-    """Whether a cancelled frame may have freed a graph, the one change that is not undone."""
-    if structure is None or not any(problem.code == Cancelled.code for problem in reply.errors):
-        return False
-    return any(record[0] == "grad" or record[0] in BACKWARDS for record in structure.ops if type(record[0]) is str)

@@ -17,13 +17,18 @@ from structlog.contextvars import bind_contextvars
 
 from gradwire_engine.kernels.cpu import toolchain
 from gradwire_engine.runtime.backends import available_devices, expect_any_float
+from gradwire_engine.runtime.groups import Suspended
 from gradwire_protocol.errors import GradwireError, InternalError, SessionGone, Unavailable
 
+from ..durable.shared.epochs import Place
+from ..durable.shared.home import Home
+from ..durable.shared.ownership import OwnershipLost
 from ..settings.session_spec import JournalPolicy, SessionSpec
 from ..settings.tuning import give_back_memory
-from .compute_semaphore import ComputeSemaphore
-from .jobs import FrameDone, FrameJob, Job, settle
-from .runner import How, Runner, open_runner
+from .compute_semaphore import ComputeSemaphore, ComputeTurn
+from .jobs import MOVING, FrameDone, FrameJob, Job, settle
+from .opening import open_runner
+from .runner import How, Runner
 from .threads import SHARED as THREADS
 
 GROUP_S: Final[Mapping[str, float]] = {"none": 0.0, "applied": 0.0005, "durable": 0.005}
@@ -62,8 +67,11 @@ class SessionThread:
         finished: the thread has ended.
     """
 
-    def __init__(self, name: str, policy: JournalPolicy | None, semaphore: ComputeSemaphore) -> None:
+    def __init__(
+        self, name: str, policy: JournalPolicy | None, semaphore: ComputeSemaphore, home: Home | None = None
+    ) -> None:
         self.name = name
+        self._home = home
         self.runner: Runner | None = None
         self.shared = False
         self.busy = False
@@ -85,6 +93,7 @@ class SessionThread:
         self._outcomes: deque[Outcome] = deque()
         """Outcomes that the event loop has not delivered yet."""
         self._delivery_scheduled = False
+        self._turn = ComputeTurn(0.0)
 
     # The event loop's side
 
@@ -97,18 +106,22 @@ class SessionThread:
         opened: asyncio.Future[None] = self._loop.create_future()
         self._group_s = GROUP_S[spec.durability]
 
-        def begin() -> Runner:
-            return open_runner(spec, folder, how, image, self._policy)
+        def prepare() -> Callable[[], Runner]:
+            """Wait for the session's files; they are opened in a turn to compute."""
+            home = None if spec.durability == "none" else self._home
+            place = Place(folder, None) if home is None else home.open(new=how != "recover")
+            return lambda: open_runner(spec, place.folder, how, image, self._policy, place.disk, home)
 
         def run_session() -> None:
             with THREADS.fixed(spec.durability != "none" and folder is not None):
-                self._work(begin, opened, how)
+                self._work(prepare, opened, how)
 
         # A daemon, so that the process can exit while an op runs for hours.
         threading.Thread(target=run_session, name=self.name, daemon=True).start()
         try:
             await opened
         except BaseException:
+            self._keep = how == "recover"
             self._jobs.put(None)  # no one will close it
             raise
 
@@ -131,12 +144,14 @@ class SessionThread:
         """Fail the queued jobs with :meth:`closed_error` and close the session; ``keep`` leaves it on disk."""
         self._keep = keep
         self._ending = True
+        if keep and (runner := self.runner) is not None:
+            runner.groups.suspend(runner.session)
         self._jobs.put(None)
 
     def closed_error(self) -> GradwireError:
         """The error for jobs of a closed session. Thread-safe."""
         if self._keep:
-            return Unavailable("the session is being unloaded to disk; try again")
+            return Unavailable("the session is being unloaded; try again", reason=MOVING)
         return SessionGone("the session was deleted")
 
     def to_gradwire_error(self, failure: BaseException) -> GradwireError:
@@ -148,20 +163,21 @@ class SessionThread:
 
     # The thread
 
-    def _work(self, begin: Callable[[], Runner], opened: asyncio.Future[None], how: How) -> None:
+    def _work(self, prepare: Callable[[], Callable[[], Runner]], opened: asyncio.Future[None], how: How) -> None:
         self._context.run(bind_contextvars, session=self.name)  # for the engine's log lines
         self._context.run(expect_any_float)
         began = time.perf_counter()
         try:
-            with self._semaphore.turn():
-                runner = self._context.run(begin)
+            runner = self._open(prepare)
             journaled = runner.journaled
-            self.shared = not journaled and len(available_devices()) == 1
+            # A collective must not wait in the event loop.
+            self.shared = not journaled and not runner.session.engine.groups and len(available_devices()) == 1
         except BaseException as error:
             self._post(settle, opened, None, error)
             return
         if how == "recover":
             self._note("recovery_seconds", time.perf_counter() - began)
+        runner.groups.pause, runner.groups.resume = self._pause, self._resume
         self.runner = runner
         self._post(settle, opened, None, None)
         running = True
@@ -184,11 +200,27 @@ class SessionThread:
         give_back_memory()
         self._post(self.finished.set)
 
+    def _open(self, prepare: Callable[[], Callable[[], Runner]]) -> Runner:
+        begin = self._context.run(prepare)
+        try:
+            with self._semaphore.turn():
+                runner = self._context.run(begin)
+            try:
+                self._context.run(runner.publish_epoch)
+            except BaseException:
+                runner.discard()
+                raise
+        except BaseException:
+            if self._home is not None:
+                self._home.abandon()
+            raise
+        return runner
+
     def _group(self, runner: Runner, job: Job | FrameJob) -> tuple[list[Outcome], bool]:
         """Run this job and the queued ones behind it, then commit. Returns the outcomes and whether to continue."""
         group: list[Outcome] = []
         running = True
-        turn = self._semaphore.enter(self.name)
+        self._turn = self._semaphore.enter(self.name)
         try:
             until = time.perf_counter() + self._group_s
             while True:
@@ -197,6 +229,8 @@ class SessionThread:
                     return [outcome], True
                 group.append(outcome)
                 del outcome
+                if runner.session.engine.groups:
+                    break  # the next frame may wait for ranks that wait for this reply
                 full = len(group) >= GROUP_JOBS or runner.waiting_bytes >= GROUP_BYTES
                 if full or time.perf_counter() >= until:
                     break
@@ -210,16 +244,19 @@ class SessionThread:
                 job = following
         finally:
             # Before the commit, which waits for the disk and does not compute.
-            self._semaphore.leave(turn)
+            self._semaphore.leave(self._turn)
         began, before = time.perf_counter(), runner.committed_bytes
         self.busy = True
         try:
             runner.commit()
-            self._note("commit_seconds", time.perf_counter() - began)
-            self._note("journal_bytes_total", runner.committed_bytes - before)
+            if runner.committed_bytes != before:
+                self._note("commit_seconds", time.perf_counter() - began)
+                self._note("journal_bytes_total", runner.committed_bytes - before)
         except Exception as error:
             failure = self.to_gradwire_error(error)
-            group = [o._replace(failure=failure) if o.mutates and o.failure is None else o for o in group]
+            # Without the ownership, even the answer to a query may be old.
+            every = isinstance(error, OwnershipLost)
+            group = [o._replace(failure=failure) if (every or o.mutates) and o.failure is None else o for o in group]
         finally:
             self.busy = False
         now = time.perf_counter_ns()
@@ -230,12 +267,23 @@ class SessionThread:
                     each.result.reply.timing.committed = now
         return group, running
 
+    def _pause(self) -> bool:
+        """A collective is about to wait for other ranks: this session does not compute."""
+        self._semaphore.leave(self._turn)
+        return True
+
+    def _resume(self) -> None:
+        self._turn = self._semaphore.enter(self.name)
+
     def _do(self, runner: Runner, job: Job | FrameJob) -> Outcome:
         if self._ending:
             return Outcome(job.done, False, None, self.closed_error())
         self.busy = not job.query
         try:
             return Outcome(job.done, job.mutates, job.run(runner), None)
+        except Suspended:
+            runner.given_up = True
+            return Outcome(job.done, False, None, self.closed_error())
         except BaseException as error:
             return Outcome(job.done, False, None, error)
         finally:
@@ -251,6 +299,11 @@ class SessionThread:
         try:
             if runner.compact():
                 self._note("snapshot_seconds", time.perf_counter() - began)
+            if self._home is not None and runner.journaled:
+                self._home.tidy()
+        except OwnershipLost as error:
+            # The next group's commit tells the clients.
+            log.warning("a journal is not compacted", session=self.name, reason=str(error))
         except Exception as error:
             # The journal is still complete; the next commit reports a disk that fails.
             log.error("compacting a journal failed", session=self.name, exc_info=error)

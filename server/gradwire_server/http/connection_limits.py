@@ -225,8 +225,8 @@ class LimitedStream(WebSocketsSansIOProtocol):
         if self._refused:
             return
         part = len(self.conn.reader.buffer) + sum(map(len, self.frames))
-        if self._deliver is None:
-            if part > MAX_FIRST_BYTES and not self._has_message:
+        if self._deliver is None and not self._has_message:
+            if part > MAX_FIRST_BYTES:
                 self._refuse(f"the first message exceeds {MAX_FIRST_BYTES:,} bytes")
         elif part or self._partial_bytes:  # most messages arrive whole
             self._partial_bytes = part
@@ -268,6 +268,10 @@ class LimitedStream(WebSocketsSansIOProtocol):
             self._deliver, self._on_partial = deliver, on_partial
             self.resume()
         return True
+
+    def report_partial(self, on_partial: Callable[[int], None]) -> None:
+        """Call ``on_partial`` with the size of the incomplete message, while messages are received through ASGI."""
+        self._on_partial = on_partial
 
     def pause_reading(self) -> None:
         """Stop reading from the connection. Messages that were already read are still delivered."""

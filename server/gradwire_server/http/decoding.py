@@ -21,7 +21,7 @@ from gradwire_protocol.frames import Message, Reply
 from gradwire_protocol.natural_frames import Defaults
 
 from ..hosting.jobs import Buffers
-from ..sessions.sessions import Session
+from ..sessions.session import Session
 from ..settings.settings import Settings
 
 T = TypeVar("T")

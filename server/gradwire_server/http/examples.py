@@ -60,6 +60,12 @@ BODIES: Final[dict[str, dict[str, Example]]] = {
     "backward": {
         "backward": Example("Backward from tensor 3; read the gradient of tensor 1", {"tensors": [3], "grads_of": [1]})
     },
+    "openGroup": {
+        "alone": Example(
+            "A group of one rank, which needs no other session",
+            {"group": "world", "rank": 0, "world_size": 1, "timeout_s": 60.0},
+        )
+    },
     "createKey": {
         "key": Example(
             "A key for one day, of a new tenant", {"name": "notebook", "scopes": ["session"], "expires_in_s": 86400}
@@ -69,6 +75,7 @@ BODIES: Final[dict[str, dict[str, Example]]] = {
 }
 PARAMETERS: Final[dict[str, Any]] = {
     "session_id": "s_3vN0uZ1rWk2yQ8aB", "tensor_id": 1, "name": "weights", "key_id": "k_5f0a1b2c3d4e", "seq": 1,
+    "group": "world", "node": "10.0.0.5", "worker": "5f0a1b2c3d4e5f60",
 }  # fmt: skip
 """Of parameters in the path, by name."""
 

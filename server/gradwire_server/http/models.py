@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from gradwire_protocol.frames import ID_BITS, MAX_ID
+from gradwire_protocol.ops.collectives import GROUP_LENGTH, MAX_WORLD_SIZE
 from gradwire_protocol.suggestions import did_you_mean
 
 from ..settings.session_spec import Durability
@@ -76,6 +77,29 @@ class SessionRequest(Body):
         "the server's. A server without a data directory supports only none.",
     )
     seed: int | None = Field(default=None, ge=0, lt=2**63, description="Seed of its random number generator.")
+    gpu: Annotated[str, Field(min_length=1, max_length=64)] | bool | None = Field(
+        default=None, description="In a fleet: a GPU of this model, or true for any."
+    )
+    gpus: float | None = Field(
+        default=None, ge=0, le=64, allow_inf_nan=False, description="In a fleet: GPUs; a fraction shares one."
+    )
+    cpus: float | None = Field(default=None, ge=0, le=4096, allow_inf_nan=False, description="In a fleet: CPUs.")
+    memory: Annotated[str, Field(min_length=1, max_length=32)] | Annotated[int, Field(ge=0, le=MAX_ID)] | None = Field(
+        default=None, description="In a fleet: memory of its machine, in bytes or as 40GB."
+    )
+    resources: dict[Annotated[str, Field(max_length=64)], Annotated[float, Field(ge=0, le=1e9)]] | None = Field(
+        default=None, max_length=16, description="In a fleet: custom resources of Ray."
+    )
+    labels: dict[Annotated[str, Field(max_length=128)], Annotated[str, Field(max_length=128)]] | None = Field(
+        default=None, max_length=16, description="In a fleet: labels that its node must have."
+    )
+
+    def placement(self) -> dict[str, Any]:
+        """What it asks of its machine."""
+        return self.model_dump(include=set(PLACEMENT), exclude_none=True)
+
+
+PLACEMENT: Final = ("gpu", "gpus", "cpus", "memory", "resources", "labels")
 
 
 class SessionView(BaseModel):
@@ -307,6 +331,9 @@ class KeyQuotas(Body):
     max_requests_per_second: Quota | None = None
     max_key_sessions: Quota | None = None
     max_key_bytes: Quota | None = None
+    max_key_gpus: Quota | None = None
+    max_key_cpus: Quota | None = None
+    max_key_memory: Quota | None = None
 
 
 class KeyRequest(Body):
@@ -435,3 +462,64 @@ class Health(BaseModel):
     """The state of the server."""
 
     status: str
+
+
+# Groups
+
+
+class GroupRequest(Body):
+    """The parameters of a group that a session joins as one of its ranks."""
+
+    group: str = Field(min_length=1, max_length=GROUP_LENGTH, description="Name of the group, the same for all ranks.")
+    rank: int = Field(ge=0, lt=MAX_WORLD_SIZE, description="Which rank the session is.")
+    world_size: int = Field(ge=1, le=MAX_WORLD_SIZE, description="How many ranks the group has.")
+    timeout_s: float = Field(
+        default=300.0, gt=0, le=86_400, allow_inf_nan=False,
+        description="How long this request waits for the other ranks, and later each collective.",
+    )  # fmt: skip
+
+    @model_validator(mode="after")
+    def _rank_exists(self) -> Self:
+        if self.rank >= self.world_size:
+            raise ValueError(f"rank {self.rank} is not among the {self.world_size} ranks of the group")
+        return self
+
+
+class GroupMember(BaseModel):
+    """A rank of a group."""
+
+    rank: int
+    session: str
+    worker: str = Field(description="Host name and process that run the session.")
+
+
+class GroupView(BaseModel):
+    """A group that was opened."""
+
+    group: str
+    rank: int
+    world_size: int
+    timeout_s: float
+    members: list[GroupMember]
+
+
+class GroupCounts(BaseModel):
+    """What a session has done in an open group."""
+
+    group: str
+    rank: int
+    world_size: int
+    completed: int = Field(description="Collectives that are complete.")
+    bytes_sent: int = Field(description="Bytes of tensors that were sent to other ranks.")
+    bytes_received: int
+    wire_bytes_sent: int = Field(description="As bytes_sent, with headers and what was sent again.")
+    waited_s: float = Field(description="Time spent waiting for other ranks.")
+    connected: int = Field(description="Open connections.")
+    reconnects: int = Field(description="Connections that came again.")
+    failed: str = Field(description="Why the group has ended; empty while it works.")
+
+
+class GroupList(BaseModel):
+    """The groups that a session has open."""
+
+    groups: list[GroupCounts]

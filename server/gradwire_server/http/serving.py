@@ -79,6 +79,8 @@ class DrainingServer(uvicorn.Server):
         super().__init__(configuration(app, settings))
         self.settings = settings
         self._server: Server = app.state.server
+        # A server that lost its sessions can never have them again, but its successor in this place can.
+        self._server.registry.on_lapse = lambda why: self.stop()
         self._on_started = started
         self._stop_requested = False
         self._loop: asyncio.AbstractEventLoop | None = None

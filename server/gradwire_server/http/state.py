@@ -14,15 +14,17 @@ from gradwire_protocol.frames import MAX_ID, MAX_NAME_CHARS
 from ..auth import AccessControl
 from ..observability.metrics import Metrics
 from ..observability.tracing import Tracing
-from ..sessions.sessions import Session, SessionRegistry
+from ..sessions.session import Session
+from ..sessions.sessions import SessionRegistry
 from ..settings.settings import Settings
 from .backlog import Backlogs
 from .decoding import Decoding
+from .redirector import Redirector
 
 
 @dataclass(frozen=True)
 class Server:
-    """The parts of a running server."""
+    """The parts of a running server. ``redirector``: of a gateway."""
 
     settings: Settings
     access: AccessControl
@@ -31,6 +33,7 @@ class Server:
     backlogs: Backlogs
     tracing: Tracing | None = None
     decoding: Decoding = field(default_factory=Decoding)
+    redirector: Redirector | None = None
 
 
 def server_of(connection: HTTPConnection) -> Server:

@@ -113,6 +113,23 @@ METRICS: Final = (
         "Worker processes lost with sessions in them: they died, hung, or did not stop a cancelled frame",
         (("reason", "`cancelled`, `died`, `hung`"),),
     ),
+    Metric("fleet_directory_up", Gauge, "At a gateway: 1 while the fleet's directory answers; without it, no others"),
+    Metric("fleet_nodes", Gauge, "At a gateway: nodes of the fleet", (("state", "`up`, `draining`"),)),
+    Metric("fleet_gpus", Gauge, "At a gateway: GPUs of all nodes", (("kind", "`total`, `taken`"),)),
+    Metric(
+        "fleet_workers",
+        Gauge,
+        "At a gateway: workers of the fleet",
+        (("state", "`starting`, `warm`, `assigned`, `draining`"),),
+    ),
+    Metric("fleet_sessions", Gauge, "At a gateway: sessions of the fleet", (("state", "`live`, `dormant`"),)),
+    Metric("fleet_queue", Gauge, "At a gateway: sessions of the fleet that wait for a worker"),
+    Metric(
+        "fleet_placement_seconds",
+        Histogram,
+        "At a gateway: time until a new session that it asked for had a worker",
+        buckets=LONG_S,
+    ),
     Metric(
         "build_info", Gauge, "Always 1; see the labels", (("version", "of gradwire"), ("protocol", "protocol version"))
     ),
@@ -272,7 +289,12 @@ class SessionGauges(Collector):
         return GaugeMetricFamily(PREFIX + name, row.text, labels=[label for label, _ in row.labels])
 
 
-COLLECTED: Final = frozenset({"ops_total", "sessions", "memory_bytes", "pending_frames"})
+FLEET: Final = "fleet_"
+"""What the names of a gateway's own metrics begin with."""
+
+COLLECTED: Final = frozenset({"ops_total", "sessions", "memory_bytes", "pending_frames"}) | {
+    name for name in BY_NAME if name.startswith(FLEET)
+}
 """Metrics computed at scrape time."""
 
 

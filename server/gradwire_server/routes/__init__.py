@@ -1,13 +1,28 @@
 """The REST routes and the stream, one module per resource."""
 
-from . import docs, exports, frames, gradients, graph, health, keys, names, ops, sessions, stream, tensors, tickets
+from . import (
+    docs,
+    exports,
+    frames,
+    gradients,
+    graph,
+    groups,
+    health,
+    keys,
+    names,
+    ops,
+    sessions,
+    stream,
+    tensors,
+    tickets,
+)
 
 ROUTERS = (
     health.router, sessions.router, frames.router, tensors.router, names.router, gradients.router, graph.router,
-    ops.router, stream.router, exports.router, keys.router, tickets.router, docs.router,
+    groups.router, ops.router, stream.router, exports.router, keys.router, tickets.router, docs.router,
 )  # fmt: skip
 
 __all__ = [
-    "ROUTERS", "docs", "exports", "frames", "gradients", "graph", "health", "keys", "names", "ops", "sessions",
-    "stream", "tensors", "tickets",
+    "ROUTERS", "docs", "exports", "frames", "gradients", "graph", "groups", "health", "keys", "names", "ops",
+    "sessions", "stream", "tensors", "tickets",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from gradwire_protocol.errors import UnsupportedMediaType
 
 from ..auth import caller_of
 from ..durable import snapshots
-from ..http.models import Device, Seconds, SessionView
+from ..http.models import Bound, Device, Seconds, SessionView
 from ..http.openapi import EXPORT_RESPONSE, IMPORT_REQUEST, PROBLEMS
 from ..http.state import TheServer, TheSession
 from ..http.tensor_formats import RAW, SAFETENSORS
@@ -54,6 +54,7 @@ async def import_(
     device: Annotated[Device, Query(description="Default device of the new session.")] = None,
     ttl_s: Annotated[Seconds, Query(description="Idle seconds after which it expires.")] = None,
     durability: Annotated[Durability | None, Query(description="Durability of the new session.")] = None,
+    max_session_bytes: Annotated[Bound | None, Query(description="Memory limit of the new session.")] = None,
     content_type: Annotated[str, Header(include_in_schema=False)] = SAFETENSORS,
 ) -> dict[str, Any]:
     """Create a session from an exported file. Tensors keep their ids and names."""
@@ -64,7 +65,8 @@ async def import_(
         )
     key = caller_of(request).key
     registry = server.registry
-    with server.access.quotas.reserve(key, registry.granted(key.tenant), None, registry.ending(key.tenant)) as limits:
+    asked = None if max_session_bytes is None else {"max_session_bytes": max_session_bytes}
+    with server.access.quotas.reserve(key, registry.granted(key.tenant), asked, registry.ending(key.tenant)) as limits:
         registry.check_capacity(key.tenant)
         file = await read_body(request)
         server.metrics.rest_in.inc(len(file))

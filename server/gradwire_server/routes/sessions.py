@@ -6,10 +6,13 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Header, Request, Response
 
+from gradwire_protocol.errors import InvalidRequest
+
 from ..auth import caller_of
 from ..http.models import MemoryView, SessionDetail, SessionList, SessionRequest, SessionView
 from ..http.openapi import PROBLEMS
 from ..http.state import TheServer, TheSession, TheTenant
+from ..settings.settings import variable
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"], responses=PROBLEMS)
 
@@ -27,6 +30,13 @@ async def create(
     A repeated request with the same ``Idempotency-Key`` returns the session of the first one.
     """
     spec = body or SessionRequest()
+    if asked := spec.placement():
+        name, value = next(iter(asked.items()))
+        raise InvalidRequest(
+            f"{name}={value!r:.80} chooses a machine of a fleet, and this server is one machine; leave it out, or "
+            "connect to the gateway of a fleet",
+            setting=variable("session_host"), **{name: value},
+        )  # fmt: skip
     key = caller_of(request).key
     requested = spec.limits.model_dump(exclude_none=True) if spec.limits is not None else None
 

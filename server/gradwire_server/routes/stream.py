@@ -12,6 +12,7 @@ from gradwire_protocol.errors import GradwireError, Unavailable
 from ..auth import caller_of
 from ..errors import problems
 from ..http.state import server_of, tenant_of
+from ..websocket import redirection
 from ..websocket.stream import Stream
 
 router = APIRouter()
@@ -21,6 +22,10 @@ router = APIRouter()
 async def stream(socket: WebSocket, session_id: str) -> None:
     """Ordered, pipelined frames; see docs/protocol.md."""
     server = server_of(socket)
+    if server.redirector is not None:
+        await socket.accept()
+        await redirection.place(socket, session_id, caller_of(socket), server.redirector)
+        return
     try:
         session = server.registry.get(session_id, tenant_of(socket))
         if server.registry.draining:

@@ -12,7 +12,7 @@ from ..errors.error_mapping import from_problem
 from ..hosting.jobs import Buffers
 from ..http.shortcut_frames import BuiltFrame
 from ..http.state import Server
-from ..sessions.sessions import Session
+from ..sessions.session import Session
 from ..settings.settings import variable
 
 

@@ -28,7 +28,7 @@ from ..http.tensor_formats import (
     safetensors_header,
     shape_text,
 )
-from ..sessions.sessions import Session
+from ..sessions.session import Session
 from .bodies import ChunkedBody, as_json, read_body
 from .submit import submit, succeed, undefined
 

@@ -22,7 +22,7 @@ async def issue(server: TheServer, request: Request, body: TicketRequest) -> dic
     The page opens ``/v1/sessions/{session}/stream?ticket=...``. A ticket is single-use: any attempt consumes it.
     """
     who = caller_of(request)
-    session = server.registry.get(body.session, who.key.tenant)
-    ticket, ttl = server.access.tickets.issue(who.key, session.id)
-    server.access.audit.note("ticket_issued", session=session.id)
-    return {"ticket": ticket, "session": session.id, "expires_at": timestamp(time.time() + ttl)}
+    await (server.redirector or server.registry).find(body.session, who.key.tenant)
+    ticket, ttl = server.access.tickets.issue(who.key, body.session)
+    server.access.audit.note("ticket_issued", session=body.session)
+    return {"ticket": ticket, "session": body.session, "expires_at": timestamp(time.time() + ttl)}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -30,7 +30,7 @@ from gradwire_protocol.frames import Chunk, Frame, Reply
 
 from ..errors.error_mapping import to_problem
 from ..hosting.hosts import Host
-from ..hosting.jobs import Answer, Buffers
+from ..hosting.jobs import MOVING, Answer, Buffers
 from ..hosting.runner import How
 from ..settings.session_spec import SessionSpec
 from ..settings.settings import variable
@@ -125,6 +125,8 @@ class SessionSupervisor:
         self._parking: asyncio.Task[None] | None = None
         self._waiting: list[asyncio.Future[None]] = []
         self._answered = asyncio.Event()
+        self._grouped = False
+        """It has opened a group: its frames may wait for those of other sessions."""
         self._draining = False
         self._end: GradwireError | None = None
         self._idle = asyncio.Event()
@@ -271,6 +273,8 @@ class SessionSupervisor:
             self._queries -= 1
 
     async def join(self, client: int, instance: str = "", epoch: int = 0) -> tuple[int, int, int]:
+        if self._draining:
+            raise Unavailable("the server is stopping and accepts no more clients")
         return await self._query(lambda host: host.join(client, instance, epoch))
 
     async def expected(self, client: int) -> int:
@@ -297,6 +301,41 @@ class SessionSupervisor:
 
     async def export(self) -> bytes | memoryview:
         return await self._query(lambda host: host.export())
+
+    async def image(self) -> bytes | memoryview:
+        return await self._query(lambda host: host.image())
+
+    # Groups
+
+    async def prepare_group(self, name: str) -> dict[str, Any]:
+        return await self._query(lambda host: host.prepare_group(name))
+
+    async def open_group(self, opening: dict[str, Any]) -> None:
+        self._grouped = True
+        await self._query(lambda host: host.open_group(opening))
+
+    async def attach_group(self, name: str, secret: str, addresses: Sequence[tuple[str, int]]) -> bool:
+        self._grouped = True
+        return await self._query(lambda host: host.attach_group(name, secret, addresses))
+
+    async def group_moved(self, name: str, rank: int, address: tuple[str, int]) -> None:
+        if (host := self._host) is not None:  # else it learns of it when it is recovered
+            with contextlib.suppress(Death, SessionGone):
+                await host.group_moved(name, rank, address)
+
+    async def group_lost(self, name: str, rank: int, reason: str) -> None:
+        if (host := self._host) is not None:
+            with contextlib.suppress(Death, SessionGone):
+                await host.group_lost(name, rank, reason)
+
+    async def close_group(self, name: str) -> None:
+        await self._query(lambda host: host.close_group(name))
+
+    async def groups(self) -> list[dict[str, Any]]:
+        return await self._query(lambda host: host.groups())
+
+    async def needed(self) -> bool:
+        return await self._query(lambda host: host.needed())
 
     # Recovery
 
@@ -328,7 +367,8 @@ class SessionSupervisor:
     async def _begin_and_catch_up(self) -> None:
         deaths = 0
         while True:
-            suspicious = deaths or any(entry.deaths for entry in self._entries.values())
+            # Ranks wait for each other, so they must not run alone.
+            suspicious = not self._grouped and (deaths or any(entry.deaths for entry in self._entries.values()))
             async with self._alone() if suspicious else contextlib.nullcontext():
                 self._catching_up = True
                 if self._host is None:
@@ -462,7 +502,13 @@ class SessionSupervisor:
     # Unload and close
 
     async def park(self) -> bool:
-        """Unload the session to disk until its next use. Returns whether that was possible."""
+        """Unload the session to disk until its next use. Returns whether that was possible.
+
+        Its groups go on then. But a rank that has sent something which others may still need stays, since they would
+        wait for its next use.
+        """
+        if self._grouped and not self.busy and self._host is not None and await self.needed():
+            return False
         host = self._host
         if host is None or self.busy or self.folder is None or self._end is not None:
             return False
@@ -482,13 +528,22 @@ class SessionSupervisor:
     def drain(self) -> None:
         self._draining = True
 
+    def undrain(self) -> None:
+        """Accept frames again."""
+        self._draining = False
+
+    @property
+    def grouped(self) -> bool:
+        """Whether its frames may wait for other sessions."""
+        return self._grouped
+
     async def idle(self) -> None:
         await self._idle.wait()
 
     async def close(self, keep: bool = False) -> bool:
         if self._end is None:
-            text = "the session is being unloaded to disk; try again" if keep else "the session was deleted"
-            self._end = Unavailable(text) if keep else SessionGone(text)
+            unloaded = Unavailable("the session is being unloaded; try again", reason=MOVING)
+            self._end = unloaded if keep else SessionGone("the session was deleted")
         if (waking := self._waking) is not None:
             # Let a recovery finish, within a timeout, so that its host is closed in order.
             self._answered.set()

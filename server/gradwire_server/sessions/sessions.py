@@ -11,19 +11,24 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import structlog
 
 from gradwire_engine.runtime.backends import available_devices
-from gradwire_engine.runtime.memory import Limits
 from gradwire_protocol.errors import GradwireError, InvalidRequest, NotFound, SessionGone, TooManyRequests, Unavailable
-from gradwire_protocol.frames import MAX_ID
 
 from ..auth.audit import AuditLog
-from ..durable.store import DamagedSession, Store, last_use, note_use
+from ..durable.journal import disk_refuses
+from ..durable.shared.home import Home
+from ..durable.shared.ownership import OwnershipLost, ownership_lost
+from ..durable.shared.shared_store import SWEEP_EVERY_S, SharedStore
+from ..durable.shared.tombstones import Tombstone
+from ..durable.store import DamagedSession, Store, last_use
+from ..groups.rendezvous import LocalRendezvous, Rendezvous
 from ..hosting.hosts import Host
 from ..hosting.inline_host import InlineHost
 from ..hosting.runner import How
@@ -34,7 +39,9 @@ from ..settings.settings import Settings, variable
 from ..settings.timestamps import timestamp
 from ..workers.host import ProcessHost
 from ..workers.pool import Death, WorkerPool
+from . import moving
 from .idempotency import Repeats
+from .session import Session
 from .session_supervisor import SessionSupervisor
 
 CULL_EVERY_S: Final = 1.0
@@ -46,141 +53,27 @@ ENDS: Final = {"was deleted": "deleted", "expired": "expired", "was lost": "lost
 """The ends of sessions and their names in the metrics."""
 
 MAX_GONE: Final = 10_000
+DROP_AFTER_S: Final = 10.0
+"""How long a session of the shared storage is remembered that this server does not own."""
 
 log = structlog.get_logger("gradwire.sessions")
-
-
-class OpenStream(Protocol):
-    """An open stream of a session.
-
-    Attributes:
-        instance: the id of the client's process.
-        epoch: counts the streams of one instance.
-    """
-
-    instance: str
-    epoch: int
-
-    def cancel_waiting(self, first: int, last: int) -> int:
-        """Cancel queued frames in this range; returns their number."""
-
-    def end_resumed(self) -> None:
-        """End the stream because its client resumed on another one."""
-
-    def end_with_session(self, text: str) -> None:
-        """End the stream because the session ended."""
-
-    def end_unavailable(self, error: GradwireError) -> None:
-        """End the stream because the session is unavailable."""
-
-    def end_with_server(self) -> None:
-        """End the stream because the server is stopping."""
-
-
-@dataclass(eq=False)
-class Session:
-    """A session in the registry. Its host has the tensors and the graph.
-
-    Attributes:
-        spec: its parameters.
-        host: its host.
-        folder: its folder on disk.
-        damaged: its description on disk is unreadable; each use fails with the reason.
-        used: when it was last used, by the monotonic clock.
-        streams: open streams by client number. An open stream counts as use.
-    """
-
-    spec: SessionSpec
-    host: SessionSupervisor
-    folder: Path | None = None
-    damaged: bool = False
-    used: float = field(default_factory=time.monotonic)
-    streams: dict[int, OpenStream] = field(default_factory=dict)
-    saved: float = 0.0
-
-    @property
-    def id(self) -> str:
-        return self.spec.id
-
-    @property
-    def tenant(self) -> str:
-        """The owner. For other tenants the session does not exist."""
-        return self.spec.tenant
-
-    @property
-    def device(self) -> str:
-        return self.spec.device
-
-    @property
-    def default_dtype(self) -> str:
-        return self.spec.default_dtype
-
-    @property
-    def limits(self) -> Limits:
-        return self.spec.engine_limits()
-
-    @property
-    def in_use(self) -> bool:
-        """Whether it has open streams or pending frames."""
-        return bool(self.streams or self.host.pending)
-
-    async def cancel(self, client: int | None = None, first: int = 0, last: int = MAX_ID) -> int:
-        """Cancel queued and running frames in this range, of one client or of all; returns their number."""
-        found = sum(
-            [stream.cancel_waiting(first, last) for number, stream in self.streams.items() if client in (None, number)]
-        )
-        return found + await self.host.cancel(client, first, last)
-
-    def touch(self) -> None:
-        """Record a use."""
-        self.used = time.monotonic()
-
-    @property
-    def remaining(self) -> float:
-        """Seconds until it expires if it stays idle."""
-        if self.in_use:
-            return self.spec.ttl_s
-        return self.used + self.spec.ttl_s - time.monotonic()
-
-    def summary(self) -> dict[str, Any]:
-        """The data that requires no query of the host."""
-        spec = self.spec
-        return {
-            "id": self.id,
-            "device": spec.device,
-            "default_dtype": spec.default_dtype,
-            "ttl_s": spec.ttl_s,
-            "durability": spec.durability,
-            "state": "damaged" if self.damaged else "running" if self.host.awake else "dormant",
-            "created_at": timestamp(spec.created),
-            "expires_at": timestamp(time.time() + self.remaining),
-            "streams": len(self.streams),
-            "limits": {name: most for name, most in asdict(self.limits).items() if name != "plans"},
-        }
-
-    def save_use(self) -> None:
-        """Save its last use on disk."""
-        if self.in_use:
-            self.touch()
-        if self.folder is not None and self.used > self.saved and not self.damaged:
-            at = time.time() - (time.monotonic() - self.used)
-            try:
-                note_use(self.folder, at)
-            except OSError as error:  # at worst, the session expires too early
-                log.warning("cannot save a session's last use", session=self.id, reason=str(error))
-            self.saved = self.used
 
 
 class SessionRegistry:
     """All sessions of the server, of all tenants.
 
     Args:
-        store: the data directory, if any.
+        store: the data directory or the shared storage, if any. The sessions of shared storage are not loaded at the
+            start: :meth:`find` attaches them at their first use.
         audit: the audit log.
     """
 
     def __init__(
-        self, settings: Settings, metrics: Metrics, store: Store | None = None, audit: AuditLog | None = None
+        self,
+        settings: Settings,
+        metrics: Metrics,
+        store: Store | SharedStore | None = None,
+        audit: AuditLog | None = None,
     ) -> None:
         self.settings = settings
         self.audit = audit if audit is not None else AuditLog(None)
@@ -196,14 +89,22 @@ class SessionRegistry:
         self._opening = 0
         self._gone: OrderedDict[str, tuple[str, str]] = OrderedDict()
         """Ended sessions: id -> (tenant, reason)."""
+        self._departed: dict[str, float] = {}
+        """Sessions that were handed over, until when this server refuses to take them again."""
+        self.departed_s = 0.0
         self._tasks: set[asyncio.Task[Any]] = set()
         """Tasks that close or unload sessions; the event loop holds only weak references to tasks."""
         self.store = store
         self.pool: WorkerPool | None = None
         if settings.session_host == "process":
             self.pool = WorkerPool(settings, metrics)
+        self.rendezvous: Rendezvous = LocalRendezvous()
         self._alone = asyncio.Lock()
-        if store is not None:
+        self.on_lapse: Callable[[str], None] = lambda why: None
+        """Called when this server lost all sessions of the shared storage, for good."""
+        self._lost: OwnershipLost | None = None
+        self._swept = time.monotonic()
+        if isinstance(store, Store):
             self._load_dormant(store)
 
     def __len__(self) -> int:
@@ -251,16 +152,21 @@ class SessionRegistry:
         def on_unavailable(error: GradwireError) -> None:
             self._on_unavailable(session, error)
 
-        make, alone = self._host_factory(spec), self._crash_lock(spec)
-        session = Session(spec, SessionSupervisor(spec, folder, make, alone, admit, on_unavailable), folder)
-        session.host.recovered = lambda: self.audit.note("session_recovered", session=spec.id, tenant=spec.tenant)
+        home = self.store.home(spec.id) if folder is not None and isinstance(self.store, SharedStore) else None
+        make, alone = self._host_factory(spec, home), self._crash_lock(spec)
+        session = Session(spec, SessionSupervisor(spec, folder, make, alone, admit, on_unavailable), folder, home)
+        session.host.recovered = lambda: self._recovered(spec)
         return session
 
-    def _host_factory(self, spec: SessionSpec) -> Callable[[Callable[[Any, Death], None]], Host]:
+    def _recovered(self, spec: SessionSpec) -> None:
+        self.audit.note("session_recovered", session=spec.id, tenant=spec.tenant)
+        self._spawn(self.rendezvous.recovered(spec.id))
+
+    def _host_factory(self, spec: SessionSpec, home: Home | None) -> Callable[[Callable[[Any, Death], None]], Host]:
         pool = self.pool
         if pool is None:
             policy, spin_s = self.settings.journal_policy(), self.settings.spin_s
-            return lambda _: InlineHost(spec.id, self.metrics, policy, spin_s=spin_s)
+            return lambda _: InlineHost(spec.id, self.metrics, policy, spin_s=spin_s, home=home)
         key = self._worker_key(spec)
         return lambda died: ProcessHost(spec.id, pool, key, self.metrics, died)
 
@@ -277,6 +183,8 @@ class SessionRegistry:
         """Raise if any new session would be refused now. Call this before a large body is read."""
         if self.draining:
             raise Unavailable("the server is stopping and accepts no new sessions")
+        if self._lost is not None:
+            raise self._lost
         self._admit(tenant)
 
     def _admit(self, tenant: str, session: Session | None = None) -> None:
@@ -353,7 +261,7 @@ class SessionRegistry:
     async def _open(self, spec: SessionSpec, how: How, image: bytes | memoryview) -> Session:
         folder = None
         if self.store is not None and spec.durability != "none":
-            self.store.check_room()
+            await asyncio.to_thread(self.store.check_room)
             folder = self.store.folder(spec.id)
         session = self._session(spec, folder)
         try:
@@ -372,14 +280,143 @@ class SessionRegistry:
         """
         session = self._sessions.get(session_id)
         if session is not None and session.tenant == tenant:
-            if session.remaining > 0:
+            if session.moving:
+                raise moving.refusal(session_id)
+            if session.remaining > 0 or session.stored_elsewhere:
                 session.touch()
                 return session
             self._forget(session, "expired")
         owner, end = self._gone.get(session_id, ("", ""))
         if owner == tenant:
             raise SessionGone(f"session {session_id} {end}")
+        self._check_departed(session_id)
         raise NotFound(f"session {session_id!r:.80} does not exist")
+
+    def _check_departed(self, session_id: str) -> None:
+        """Refuse a session that was just handed over: who asks for it here does not know it yet."""
+        if session_id in self._departed and time.monotonic() < self._departed[session_id]:
+            raise moving.refusal(session_id)
+
+    def here(self, session_id: str) -> Session | None:
+        """The session with this id, whoever has it, if this server does. The call does not count as use."""
+        return self._sessions.get(session_id)
+
+    async def take_in(self, spec: SessionSpec, image: bytes | memoryview) -> Session:
+        """Go on with a session that another server had in its memory. Raises if that is impossible here."""
+        self.check_capacity(spec.tenant)
+        session = await self._open(spec, "go_on", image)
+        self._sessions[spec.id] = session
+        self._departed.pop(spec.id, None)
+        self._recovered(spec)
+        return session
+
+    # Shared storage
+
+    async def find(self, session_id: str, tenant: str) -> Session:
+        """As :meth:`get`, and attaches the session if it is in shared storage and this server does not know it.
+
+        Raises:
+            NotFound: when the session does not exist or belongs to another tenant.
+            SessionGone: when the tenant's session has ended.
+            Unavailable: when the shared storage is unreachable.
+        """
+        if isinstance(self.store, SharedStore) and session_id not in self._sessions and session_id not in self._gone:
+            self._check_departed(session_id)
+            await self.attach(session_id, tenant)
+        return self.get(session_id, tenant)
+
+    async def attach(self, session_id: str, tenant: str | None = None) -> Session:
+        """Make a session of the shared storage usable here. Its first use claims it and takes it over.
+
+        Args:
+            tenant: the owner that it must have.
+
+        Raises:
+            NotFound: when the session does not exist, or another tenant has it.
+            SessionGone: when the session was deleted.
+            JournalDamaged: when the storage's record of the session is unreadable.
+            Unavailable: when this server has no shared storage, has lost it, or does not reach it.
+        """
+        store = self.store
+        if not isinstance(store, SharedStore):
+            raise Unavailable(f"this server has no shared storage ({variable('store')})")
+        if session_id not in self._sessions:
+            if self._lost is not None:
+                raise self._lost
+            try:
+                spec = await asyncio.to_thread(store.find, session_id)
+            except OSError as error:
+                raise error if isinstance(error, Unavailable) else disk_refuses(error) from None
+            if spec is None or (tenant is not None and spec.tenant != tenant):
+                raise NotFound(f"session {session_id!r:.80} does not exist")
+            if isinstance(spec, Tombstone):
+                raise SessionGone(f"session {session_id} was deleted at {timestamp(spec.at)}")
+            if session_id not in self._sessions:
+                spec = spec.with_plans(self.settings.engine_limits().plans)
+                self._sessions[session_id] = self._session(spec, store.folder(session_id))
+        return self._sessions[session_id]
+
+    async def hand_over(self, session_id: str) -> bool:
+        """Release a session of the shared storage for another server (:func:`.moving.hand_over`)."""
+        return await moving.hand_over(self, session_id)
+
+    def departed(self, session: Session) -> None:
+        """Forget a session that another server has from now on, and have its clients reconnect."""
+        now = time.monotonic()
+        self._departed = {name: until for name, until in self._departed.items() if until > now}
+        self._departed[session.id] = now + self.departed_s
+        self._drop(session)
+        for stream in list(session.streams.values()):
+            stream.end_with_server()
+
+    def _drop(self, session: Session) -> None:
+        """Forget a session that lives on elsewhere."""
+        if self._sessions.get(session.id) is session:
+            del self._sessions[session.id]
+            self.rendezvous.gone(session.id)
+            if isinstance(self.store, SharedStore):
+                self.store.forget(session.id)
+
+    @property
+    def lost(self) -> bool:
+        """Whether this server has lost all sessions of the shared storage."""
+        return self._lost is not None
+
+    def _lapse(self, why: str) -> None:
+        """Drop all sessions of the shared storage without touching their files: they may be another server's now."""
+        if self._lost is not None:
+            return
+        self._lost = error = ownership_lost(why)
+        for session in [each for each in self._sessions.values() if each.home is not None]:
+            self._drop(session)
+            for stream in list(session.streams.values()):
+                stream.end_unavailable(error)
+            session.host.fail_permanently(error)
+            self._spawn(session.host.close(keep=True))
+        self.on_lapse(why)
+
+    def _maintain_shared(self, session: Session, home: Home) -> None:
+        """Unload an idle session of the shared storage, and save its last use."""
+        now, park = time.monotonic(), self.settings.park_after_s
+        if session.stored_elsewhere:
+            if now - session.used > DROP_AFTER_S:
+                self._drop(session)
+        elif park and not session.in_use and now - session.used > park:
+            self._spawn(self._park_shared(session))
+        elif now - session.saved > max(USE_SAVED_EVERY_S, session.spec.ttl_s / 4) and session.used > session.saved:
+            session.saved = session.used
+            self._spawn(self._in_thread(lambda: home.note_use(time.time())))
+
+    async def _park_shared(self, session: Session) -> None:
+        if await session.host.park() and session.stored_elsewhere:
+            self._drop(session)
+
+    async def _in_thread(self, work: Callable[[], Any]) -> None:
+        """Run background work on the shared storage."""
+        try:
+            await asyncio.to_thread(work)
+        except (OSError, GradwireError) as error:
+            log.warning("the shared storage fails", reason=str(error))
 
     def session_states(self) -> list[SessionState]:
         """The states of all sessions, for the metrics."""
@@ -402,6 +439,14 @@ class SessionRegistry:
         """The tenant's sessions, dormant ones included, oldest first."""
         found = [each for each in self._sessions.values() if each.tenant == tenant and each.remaining > 0]
         return sorted(found, key=lambda each: each.spec.created)
+
+    def all(self) -> list[Session]:
+        """The sessions of all tenants, dormant ones included."""
+        return [each for each in self._sessions.values() if each.remaining > 0]
+
+    def ends(self, most: int = 200) -> dict[str, str]:
+        """The sessions that ended last, and how."""
+        return {each: self._gone[each][1] for each in list(islice(reversed(self._gone), most))}
 
     def granted(self, tenant: str) -> list[int]:
         """The memory limits of the tenant's sessions in bytes, including ended sessions that still compute."""
@@ -443,7 +488,7 @@ class SessionRegistry:
         if self.store is not None and session.folder is not None:
             try:
                 await asyncio.to_thread(self.store.remove, session.id)
-            except OSError as error:  # the next start of the server retries it
+            except OSError as error:  # the next start of the server, or a sweep, retries it
                 log.error("cannot remove a session's files", session=session.id, reason=str(error))
 
     def _forget(self, session: Session, end: str) -> None:
@@ -453,6 +498,7 @@ class SessionRegistry:
         if len(self._gone) > MAX_GONE:
             self._gone.popitem(last=False)
         self.metrics.session_ends.labels(ENDS[end]).inc()
+        self._spawn(self.rendezvous.left(session.id, f"its session {end}"))
         log.info("session ended", session=session.id, reason=end)
         for stream in list(session.streams.values()):
             stream.end_with_session(f"session {session.id} {end}")
@@ -474,22 +520,35 @@ class SessionRegistry:
 
     async def cull(self) -> None:
         """Expire sessions, unload idle ones and watch the workers, forever."""
+        if isinstance(self.store, SharedStore):
+            loop = asyncio.get_running_loop()
+
+            def on_lapse(why: str) -> None:
+                loop.call_soon_threadsafe(self._lapse, why)
+
+            self.store.on_lapse(on_lapse)
         workers = asyncio.create_task(self.pool.watch()) if self.pool is not None else None
         try:
             while True:
                 await asyncio.sleep(CULL_EVERY_S)
                 for session in list(self._sessions.values()):
                     self._maintain(session)
+                if isinstance(self.store, SharedStore) and time.monotonic() - self._swept > SWEEP_EVERY_S / 2:
+                    self._swept = time.monotonic()
+                    self._spawn(self._in_thread(self.store.sweep))
         finally:
             if workers is not None:
                 workers.cancel()
 
     def _maintain(self, session: Session) -> None:
-        if session.remaining <= 0:
+        if session.remaining <= 0 and not session.stored_elsewhere:
             self._forget(session, "expired")
             return
         now = time.monotonic()
-        if session.folder is None or self.draining:
+        if session.folder is None or self.draining or session.moving:
+            return
+        if session.home is not None:
+            self._maintain_shared(session, session.home)
             return
         if now - session.saved > min(USE_SAVED_EVERY_S, session.spec.ttl_s / 4):
             session.save_use()
@@ -528,7 +587,7 @@ class SessionRegistry:
         if self.pool is not None:
             await self.pool.close()
         if self.store is not None:
-            self.store.close()
+            await asyncio.to_thread(self.store.close)
 
 
 def _over(name: str, value: float, setting: str, limit: float) -> InvalidRequest:

@@ -20,7 +20,7 @@ SELF_EXPLANATORY: Final = ("value_error", "secret_file")
 MAX_SHOWN_CHARS: Final = 60
 """How much of a value a message shows."""
 
-FOREIGN_PREFIXES: Final = ("URL", "API_KEY", "CA_FILE", "PATIENCE", "HEARTBEAT", "RUN_", "TEST_", "OP_DB_")
+FOREIGN_PREFIXES: Final = ("URL", "API_KEY", "CA_FILE", "PATIENCE", "HEARTBEAT", "DIRECT", "RUN_", "TEST_", "OP_DB_")
 """Prefixes of the variables of the client and of the tests."""
 
 _BOUNDS: Final = ((Ge, "ge", "at least"), (Gt, "gt", "above"), (Le, "le", "at most"), (Lt, "lt", "below"))
@@ -58,7 +58,7 @@ def describe_allowed(field: FieldInfo) -> str:
         ]  # fmt: skip
         kind = "an integer" if field.annotation is int else "a number"
         return f"{kind}, {' and '.join(bounds)}" if bounds else kind
-    return "a string"
+    return "true or false" if field.annotation is bool else "a string"
 
 
 def _one_of(words: tuple[Any, ...]) -> str:

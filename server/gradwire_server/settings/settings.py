@@ -91,7 +91,20 @@ class Settings(BaseSettings):
     durability: Durability | None = Field(
         default=None,
         description="Default durability of sessions: none, applied (survives a crash of the server) or durable "
-        "(survives a power failure). If unset: applied with a data directory, else none.",
+        "(survives a power failure). If unset: applied with a data directory, durable with shared storage, else none.",
+    )
+    store: str = Field(
+        default="",
+        description="Shared storage of sessions, so that another server can go on with them: a directory that all "
+        "servers mount, or s3://bucket/prefix, with the endpoint and the credentials in AWS_* variables. Sessions do "
+        "not use the data directory then. Needs the extra gradwire[cluster] for s3.",
+    )
+    lease_s: float = Field(
+        default=6.0,
+        ge=1,
+        le=600,
+        description="Seconds for which a server that does not reach the shared storage still owns its sessions. Other "
+        "servers wait a little longer before they take the sessions of a server over that does not answer.",
     )
     journal_bytes: PositiveInt = Field(
         default=64 * MB,
@@ -101,8 +114,8 @@ class Settings(BaseSettings):
     max_data_bytes: int = Field(
         default=64 * GB,
         ge=0,
-        description="Disk space of all sessions together; above it the server refuses new sessions and uploads. 0 for "
-        "no limit.",
+        description="Disk space of all sessions together, of all servers on a shared storage; above it new sessions "
+        "and uploads are refused. 0 for no limit.",
     )
 
     compute_threads: int = Field(
@@ -221,6 +234,23 @@ class Settings(BaseSettings):
         ge=0,
         description="Sum of the memory limits of one key's sessions; 0 for no limit beside max_session_bytes.",
     )
+    max_key_gpus: int = Field(
+        default=0,
+        ge=0,
+        description="Sum of the GPUs that one key's sessions in a fleet ask for; 0 for no limit. Sessions that share a "
+        "worker count each.",
+    )
+    max_key_cpus: int = Field(
+        default=0,
+        ge=0,
+        description="Sum of the CPUs that one key's sessions in a fleet ask for, or take by default; 0 for no limit.",
+    )
+    max_key_memory: int = Field(
+        default=0,
+        ge=0,
+        description="Sum of the machines' memory in bytes that one key's sessions in a fleet ask for, or take by "
+        "default; 0 for no limit. max_key_bytes bounds what their tensors take.",
+    )
     max_key_failures: PositiveInt = Field(
         default=100, description="Wrong API keys per minute from one address; above it the server answers 429."
     )
@@ -233,10 +263,11 @@ class Settings(BaseSettings):
         default=7 * 86400.0, description="Longest idle time that a session may request."
     )
 
-    session_host: Literal["inline", "process"] = Field(
+    session_host: Literal["inline", "process", "ray"] = Field(
         default="inline",
-        description="Where sessions run: in the server's process (inline) or in worker processes, which can crash and "
-        "be replaced separately (process).",
+        description="Where sessions run: in the server's process (inline), in worker processes, which can crash and "
+        "be replaced separately (process), or on the machines of a Ray cluster, to which this server is a gateway "
+        "(ray).",
     )
     worker_per: Literal["key", "session"] = Field(
         default="key", description="Whether the sessions of a key share a worker process or each session has its own."
@@ -254,6 +285,47 @@ class Settings(BaseSettings):
         ge=0,
         description="Idle seconds after which a session with a journal is unloaded to disk until its next use; 0 for "
         "never. A connected stream keeps its session loaded.",
+    )
+
+    placement_timeout_s: PositiveFloat = Field(
+        default=25.0,
+        description="Seconds for which a new session of a fleet waits for a node with room; then it is refused.",
+    )
+    warm_workers: int = Field(
+        default=1,
+        ge=0,
+        description="Workers of a fleet that wait without a session, so that the next one starts at once.",
+    )
+    sessions_per_worker: PositiveInt = Field(
+        default=8, description="Sessions of one worker of a fleet (GRADWIRE_WORKER_PER=session: always 1)."
+    )
+    worker_idle_s: PositiveFloat = Field(
+        default=300.0, description="Seconds after which a worker of a fleet without sessions ends."
+    )
+    worker_cpus: float = Field(
+        default=1.0, ge=0, description="CPUs of a worker of a fleet, for sessions that ask for none."
+    )
+    worker_gpus: float = Field(
+        default=1.0, ge=0, description="GPUs of a worker of a fleet, for sessions on a GPU that do not say how many."
+    )
+    worker_memory: int = Field(
+        default=0, ge=0, description="Memory of a worker of a fleet in bytes, for sessions that ask for none; 0: any."
+    )
+    autoscaling: bool = Field(
+        default=False,
+        description="Whether the Ray cluster adds nodes on demand. Then a session that no present node can hold waits "
+        "for one, up to the placement timeout.",
+    )
+    direct: bool = Field(
+        default=True,
+        description="Whether a gateway sends clients to the worker that has their session; else it relays them. A "
+        "client reads the same variable.",
+    )
+
+    shared_keys: bool = Field(
+        default=False,
+        description="Whether the data directory of all gateways of a fleet is one shared folder. Only then do gateways "
+        "create keys over HTTP, since the others would not know them.",
     )
 
     drain_grace_s: float = Field(
@@ -331,6 +403,11 @@ class Settings(BaseSettings):
     def _keep_hashes_only(cls, value: Any) -> Any:
         return tuple(hash_key(key) for key in _listed(value))
 
+    @field_validator("direct", mode="before")
+    @classmethod
+    def _as_clients_read_it(cls, value: Any) -> Any:
+        return True if value == "plain" else value
+
     @field_validator("allowed_origins", mode="before")
     @classmethod
     def _origins(cls, value: Any) -> Any:
@@ -370,9 +447,25 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _somewhere_to_keep(self) -> Settings:
-        if self.durability not in (None, "none") and self.data_dir is None:
-            raise ValueError(f"GRADWIRE_DURABILITY={self.durability} requires GRADWIRE_DATA_DIR")
+        if self.durability not in (None, "none") and self.session_host == "ray" and not self.store:
+            raise ValueError(f"GRADWIRE_DURABILITY={self.durability} requires GRADWIRE_STORE in a fleet")
+        if self.durability not in (None, "none") and self.data_dir is None and not self.store:
+            raise ValueError(f"GRADWIRE_DURABILITY={self.durability} requires GRADWIRE_DATA_DIR or GRADWIRE_STORE")
         return self
+
+    @model_validator(mode="after")
+    def _owned_by_the_server(self) -> Settings:
+        # The lease is that of the server's process, which checks it after each commit.
+        if self.store and self.session_host == "process":
+            raise ValueError("GRADWIRE_STORE requires GRADWIRE_SESSION_HOST=inline")
+        return self
+
+    @field_validator("store")
+    @classmethod
+    def _known_storage(cls, value: str) -> str:
+        if "://" in value and (urlsplit(value).scheme != "s3" or not urlsplit(value).netloc):
+            raise ValueError(f"{value!r} must be a directory or s3://bucket/prefix")
+        return value
 
     @model_validator(mode="after")
     def _both_or_neither(self) -> Settings:
@@ -384,6 +477,8 @@ class Settings(BaseSettings):
         """The durability of sessions that request none."""
         if self.durability is not None:
             return self.durability
+        if self.store:
+            return "durable"
         return "none" if self.data_dir is None else "applied"
 
     def journal_policy(self) -> JournalPolicy:

@@ -18,7 +18,10 @@ from gradwire_protocol.errors import (
     VersionMismatch,
 )
 
+from ..durable.shared.ownership import OwnershipLost
+
 # The range 4000 to 4999 is for applications: here 4000 plus the HTTP status of the cause.
+NORMAL: Final = 1000
 MALFORMED: Final = 4400
 KEY_ENDED: Final = 4401
 GONE: Final = 4404
@@ -76,9 +79,10 @@ def hello_refused(error: GradwireError) -> End:
 
 
 def session_unavailable(error: GradwireError) -> End:
-    """The session is unavailable. If the error is retryable, the client resumes."""
+    """The session is unavailable. If the error is retryable, the client resumes. After a loss of ownership, replies
+    that wait are not sent."""
     code = GOING_DOWN if error.retryable else GONE if isinstance(error, SessionGone) else INTERNAL
-    return End(code, error.code, error)
+    return End(code, error.code, error, at_once=isinstance(error, OwnershipLost))
 
 
 def host_refused(error: Unavailable | SessionGone) -> End:

@@ -6,14 +6,36 @@ import time
 from typing import Final
 
 from gradwire_protocol.errors import MalformedFrame, TooManyRequests, VersionMismatch
-from gradwire_protocol.frames import PROTOCOL_VERSION, Hello, Message, Welcome
+from gradwire_protocol.frames import MIN_PROTOCOL_VERSION, PROTOCOL_VERSION, Hello, Message, Welcome
 
-from ..sessions.sessions import Session
+from ..sessions.session import Session
 from ..settings.settings import Settings, variable
 from ..settings.version import VERSION
 from .sender import CHUNK_BYTES
 
 CAPABILITIES: Final = ("chunks", "json", "structures", "resume", "cancel")
+
+HELLO_PATIENCE_S: Final = 20.0
+
+
+def check_version(message: Message) -> Hello:
+    """Check that a stream's first message is a hello of a version that this server speaks.
+
+    Raises:
+        MalformedFrame: when the message is not a hello.
+        VersionMismatch: when the client has another protocol version.
+    """
+    if not isinstance(message, Hello):
+        raise MalformedFrame("the first message of a stream must be a hello")
+    if not MIN_PROTOCOL_VERSION <= message.version <= PROTOCOL_VERSION:
+        oldest, newest = MIN_PROTOCOL_VERSION, PROTOCOL_VERSION
+        spoken = f"version {newest}" if oldest == newest else f"versions {oldest} to {newest}"
+        raise VersionMismatch(
+            f"the client has protocol version {message.version}, this server (gradwire {VERSION}) has {spoken}; "
+            "install matching versions of gradwire",
+            client=message.version, server=newest, oldest=oldest,
+        )  # fmt: skip
+    return message
 
 
 def check_hello(message: Message, session: Session, most: int) -> Hello:
@@ -24,31 +46,24 @@ def check_hello(message: Message, session: Session, most: int) -> Hello:
         VersionMismatch: when the client has another protocol version.
         TooManyRequests: when other clients of the session use all its streams.
     """
-    if not isinstance(message, Hello):
-        raise MalformedFrame("the first message of a stream must be a hello")
-    if message.version != PROTOCOL_VERSION:
-        raise VersionMismatch(
-            f"the client has protocol version {message.version}, this server (gradwire {VERSION}) has version "
-            f"{PROTOCOL_VERSION}; install matching versions of gradwire",
-            client=message.version, server=PROTOCOL_VERSION,
-        )  # fmt: skip
-    if len(session.streams) >= most and message.client not in session.streams:
+    hello = check_version(message)
+    if len(session.streams) >= most and hello.client not in session.streams:
         raise TooManyRequests(
             f"the session has {most} streams, the maximum ({variable('max_streams')})",
             setting=variable("max_streams"), limit=most,
         )  # fmt: skip
-    return message
+    return hello
 
 
 def welcome(
-    session: Session, settings: Settings, devices: list[str], client: int, expected: int, epoch: int
+    session: Session, settings: Settings, devices: list[str], version: int, client: int, expected: int, epoch: int
 ) -> Welcome:
-    """The welcome for a client that joined."""
+    """The welcome for a client that joined with a protocol version."""
     names = ("max_message_bytes", "max_stream_backlog_bytes")
     limits = {name: int(getattr(settings, name)) for name in names} | {"chunk_bytes": CHUNK_BYTES}
     limits |= session.summary()["limits"]
     return Welcome(
-        version=PROTOCOL_VERSION, client=client, expected=expected, session=session.id,
+        version=version, client=client, expected=expected, session=session.id,
         capabilities=list(CAPABILITIES), limits=limits, devices=devices, epoch=epoch,
         durability=session.spec.durability, clock=time.perf_counter_ns(),
     )  # fmt: skip

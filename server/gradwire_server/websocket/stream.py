@@ -48,7 +48,7 @@ from ..http.connection_limits import DIRECT, LimitedStream
 from ..http.decoding import LARGE_BYTES, Decoding, decode, decoded_limit, defaults_of, is_large, with_names
 from ..observability.metrics import Metrics
 from ..observability.tracing import Tracing
-from ..sessions.sessions import Session
+from ..sessions.session import Session
 from ..settings.settings import Settings
 from . import closing, handshake
 from .closing import End
@@ -57,8 +57,6 @@ from .sender import MESSAGE_OVERHEAD, StreamSender, weight
 MAX_IN_FLIGHT: Final = 32
 CANCEL_BYTES: Final = 128
 """No cancellation is longer."""
-
-HELLO_PATIENCE_S: Final = 20.0
 
 log = structlog.get_logger("gradwire.stream")
 
@@ -231,7 +229,7 @@ class Stream:
     async def _handshake(self) -> bool:
         """Receive the hello and send the welcome. Returns False after a refusal, which closes the stream."""
         try:
-            message = self._parse_hello(await asyncio.wait_for(self._receive(), HELLO_PATIENCE_S))
+            message = self._parse_hello(await asyncio.wait_for(self._receive(), handshake.HELLO_PATIENCE_S))
             hello = handshake.check_hello(message, self.session, self.settings.max_streams)
             previous = self.session.streams.get(hello.client)
             if previous is not None and (not hello.epoch or hello.instance == previous.instance):
@@ -250,7 +248,9 @@ class Stream:
         self._cancelled = hello.cancelled
         bind_contextvars(client=self.client)  # before the reader and writer tasks copy the context
         log.info("stream opened", session=self.session.id, client=self.client, agent=hello.agent[:100])
-        welcome = handshake.welcome(self.session, self.settings, self.devices, self.client, expected, self.epoch)
+        welcome = handshake.welcome(
+            self.session, self.settings, self.devices, hello.version, self.client, expected, self.epoch
+        )
         await self._outgoing.send(welcome, [], self.human)
         return True
 

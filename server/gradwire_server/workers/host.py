@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -216,6 +216,40 @@ class ProcessHost:
     async def export(self) -> bytes | memoryview:
         found: memoryview = await self._call("export")
         return found
+
+    async def image(self) -> bytes | memoryview:
+        found: memoryview = await self._call("image")
+        return found
+
+    # Groups
+
+    async def prepare_group(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = await self._call("prepare_group", name)
+        return found
+
+    async def open_group(self, opening: dict[str, Any]) -> None:
+        if self._most_s:
+            self._most_s += opening["timeout_s"]  # a frame may also wait for other ranks
+        await self._call("open_group", opening)
+
+    async def attach_group(self, name: str, secret: str, addresses: Sequence[tuple[str, int]]) -> bool:
+        return bool(await self._call("attach_group", name, secret, addresses))
+
+    async def group_moved(self, name: str, rank: int, address: tuple[str, int]) -> None:
+        await self._call("group_moved", name, rank, address)
+
+    async def group_lost(self, name: str, rank: int, reason: str) -> None:
+        await self._call("group_lost", name, rank, reason)
+
+    async def close_group(self, name: str) -> None:
+        await self._call("close_group", name)
+
+    async def groups(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = await self._call("groups")
+        return found
+
+    async def needed(self) -> bool:
+        return bool(await self._call("needed"))
 
     # Close
 

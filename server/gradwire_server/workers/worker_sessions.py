@@ -36,9 +36,11 @@ from .wire import (
     submitted,
 )
 
-METHODS: Final = frozenset(
-    {"join", "expected", "describe", "tensors", "names", "memory", "graph", "export", "cancel", "close"}
-)
+METHODS: Final = frozenset({
+    "join", "expected", "describe", "tensors", "names", "memory", "graph", "export", "cancel", "close", "prepare_group",
+    "open_group", "attach_group", "group_moved", "group_lost", "close_group", "groups",
+    "needed", "image",
+})  # fmt: skip
 """The host's methods that can be called by name."""
 
 EXPECTED_WORKERS: Final = 2

@@ -22,6 +22,7 @@ from ..session.session import Session
 from ..surface.creation import zeros_like
 from ..tensor.tensor import NO_GRAD, UNKNOWN_GRAD, Tensor
 from . import batched_gradients as batched
+from .backward_listeners import LISTENERS, tell_listeners
 from .client_backward import (
     ClientBackward,
     arrives,
@@ -93,6 +94,8 @@ def _backward(roots: list[Tensor], nodes: list[Node], leaves: list[Tensor]) -> N
         _interrupted(nodes, leaves)
         raise
     session.builder.frame_ends()
+    if LISTENERS:
+        tell_listeners(leaves)
     _anomalies(session, before)
 
 
@@ -210,6 +213,8 @@ def backward(
     if takes_part(nodes):  # which may give a leaf no gradient
         ClientBackward(roots, gradients, nodes, inputs, accumulate=True, retain_graph=keep, create_graph=create_graph)()
         roots[0]._session.builder.frame_ends()
+        if LISTENERS:
+            tell_listeners([node.variable for node in receiving_leaves(nodes if wanted is None else wanted)])
         _anomalies(roots[0]._session, before, create_graph)
         return
     if wanted is None:
@@ -227,7 +232,8 @@ def backward(
     reached = (
         nodes if targets is None else [node for node, slot in dict.fromkeys(targets) if (node, slot) in arrivals()]
     )
-    for node in receiving_leaves(reached):
+    receiving = receiving_leaves(reached)
+    for node in receiving:
         if create_graph and inferring:
             retained(node.variable, False)  # a new tensor, without history
         else:
@@ -236,6 +242,8 @@ def backward(
     if not keep:
         free(passed)
     session.builder.frame_ends()
+    if LISTENERS:
+        tell_listeners([node.variable for node in receiving])
     _anomalies(session, before, create_graph)
 
 

@@ -44,6 +44,13 @@ def connect(
     patience: float | None = None,
     heartbeat: float | None = None,
     ca: str | os.PathLike[str] | None = None,
+    direct: bool | None = None,
+    gpu: str | bool | None = None,
+    gpus: float | None = None,
+    cpus: float | None = None,
+    memory: str | int | None = None,
+    resources: dict[str, float] | None = None,
+    labels: dict[str, str] | None = None,
 ) -> Session:
     """Open a session and make it the one that new tensors belong to.
 
@@ -74,18 +81,31 @@ def connect(
         heartbeat: seconds of silence after which a connection that the program waits for is pinged, 15 unless
             ``GRADWIRE_HEARTBEAT`` says otherwise; 0 for never. When two pings stay unanswered the session reconnects.
         ca: file with the authority behind the server's certificate (PEM), where it is none that the system knows; by
-            default ``GRADWIRE_CA_FILE``.
+            default ``GRADWIRE_CA_FILE``. It counts for the workers to which that server redirects as well.
+        direct: where the server is the gateway of a fleet, connect to the worker that has the session, as long as its
+            address answers; with False everything goes through the gateway. By default what ``GRADWIRE_DIRECT`` says,
+            else True. A gateway at ``https://`` cannot send the program to an ``http://`` address, unless it is on this
+            machine or ``GRADWIRE_DIRECT`` is ``plain``.
+        gpu: of a fleet, for a new session: a GPU of this model, such as ``"H100"``, or True for any. With
+            ``device="cuda"`` a session has one without asking.
+        gpus: of a fleet: how many GPUs; a fraction shares one with others.
+        cpus: of a fleet: how many CPUs.
+        memory: of a fleet: memory of the machine, as ``"40GB"`` or in bytes.
+        resources: of a fleet: amounts of what its operator named, by name.
+        labels: of a fleet: what must be written on the machine, by name.
 
     Raises:
         Unavailable: when the server cannot be reached.
         Unauthorized: when it refuses the key.
         SessionGone: when the session to join does not exist (any more).
         ArgumentError: for arguments that belong to a new session together with ``session``, or the other way round.
+        InvalidRequest: for resources that no machine of the fleet has, or that are asked of a server that is no fleet.
     """
     global _current
     opened = open_session(
         url, api_key, session=session, device=device, seed=seed, client=client, durability=durability, keep=keep,
-        ttl=ttl, patience=patience, heartbeat=heartbeat, ca=ca,
+        ttl=ttl, patience=patience, heartbeat=heartbeat, ca=ca, direct=direct,
+        gpu=gpu, gpus=gpus, cpus=cpus, memory=memory, resources=resources, labels=labels,
     )  # fmt: skip
     with _lock:
         _current = opened
@@ -107,10 +127,18 @@ def open_session(
     patience: float | None = None,
     heartbeat: float | None = None,
     ca: str | os.PathLike[str] | None = None,
+    direct: bool | None = None,
+    gpu: str | bool | None = None,
+    gpus: float | None = None,
+    cpus: float | None = None,
+    memory: str | int | None = None,
+    resources: dict[str, float] | None = None,
+    labels: dict[str, str] | None = None,
 ) -> Session:
     """Like :func:`connect`, without changing where new tensors go."""
-    _check_arguments(session, client, seed=seed, durability=durability, ttl=ttl, keep=keep or None)
-    wanted = {"device": device, "seed": seed, "durability": durability, "ttl_s": ttl}
+    machine = {"gpu": gpu, "gpus": gpus, "cpus": cpus, "memory": memory, "resources": resources, "labels": labels}
+    _check_arguments(session, client, seed=seed, durability=durability, ttl=ttl, keep=keep or None, **machine)
+    wanted = {"device": device, "seed": seed, "durability": durability, "ttl_s": ttl} | machine
     limits = {
         "patience": chosen("GRADWIRE_PATIENCE", patience, PATIENCE_S),
         "heartbeat": chosen("GRADWIRE_HEARTBEAT", heartbeat, HEARTBEAT_S),
@@ -122,7 +150,9 @@ def open_session(
     drawn = random.getstate()
     try:
         patient = patience is not None or bool(os.environ.get("GRADWIRE_PATIENCE"))
-        return _open(url, api_key, session, client, wanted, keep, limits, limits["patience"] if patient else None)
+        return _open(
+            url, api_key, session, client, wanted, keep, limits, limits["patience"] if patient else None, direct
+        )
     finally:
         # Some libraries draw from Python's generator as they are imported, and it is the program's to seed.
         random.setstate(drawn)
@@ -140,7 +170,7 @@ def _check_arguments(session: str | None, client: int, **new: Any) -> None:
 
 def _open(
     url: str | None, api_key: str | None, session: str | None, client: int, wanted: dict[str, Any], keep: bool,
-    limits: dict[str, float], opening_patience: float | None,
+    limits: dict[str, float], opening_patience: float | None, direct: bool | None,
 ) -> Session:  # fmt: skip
     url = url or os.environ.get("GRADWIRE_URL") or None
     api_key = api_key or os.environ.get("GRADWIRE_API_KEY")
@@ -155,7 +185,9 @@ def _open(
             session = str(rest.post("/v1/sessions", body)["id"])
         finally:
             rest.close()
-    opened = Session(url, session, api_key, owned=owned, device=wanted["device"], client=client, **limits)
+    opened = Session(
+        url, session, api_key, owned=owned, device=wanted["device"], client=client, direct=direct, **limits
+    )
     atexit.register(opened.close)
     OPENED.append(opened)
     if (recorder := current_recorder()) is not None:

@@ -61,6 +61,7 @@ class Session:
         owned: delete the session on :meth:`close`.
         client: the client's place to take over; 0 for one of its own.
         spin: seconds in which an answer is waited for awake, if answers usually come that soon.
+        direct: whether to follow a gateway's redirects.
         kept_uploads: bytes of uploads that may be kept on the server, and here, since they come again and again.
 
     Attributes:
@@ -76,10 +77,10 @@ class Session:
     def __init__(
         self, url: str, session: str, api_key: str | None, *, patience: float = PATIENCE_S,
         heartbeat: float = HEARTBEAT_S, owned: bool = False, device: str = "cpu", client: int = 0,
-        spin: float = SPIN_S, kept_uploads: float = KEPT_BYTES,
+        spin: float = SPIN_S, kept_uploads: float = KEPT_BYTES, direct: bool | None = None,
     ) -> None:  # fmt: skip
         rest = RestClient(url, api_key, patience=patience)
-        link = Link(url, session, api_key, patience, heartbeat, client, spin)
+        link = Link(url, session, api_key, patience, heartbeat, client, spin, direct)
         most = link.limits.get("max_session_bytes", KEPT_BYTES * SHARE) // SHARE
         self.id: str = session
         self.rest: RestClient = rest
@@ -255,6 +256,9 @@ class Session:
         ``uploads_kept`` the tensors that it keeps for that.
         ``acknowledged`` is the number of the last frame that is known to be applied; ``unanswered`` frames, of
         ``unanswered_bytes``, are on their way or wait for the server; ``resent`` counts frames that were sent again.
+        ``direct`` is 1 while the connection leads to the worker that has the session, past the gateway of a fleet;
+        ``redirects`` counts how often the gateway sent the program to one, ``fallbacks`` how often the way there was
+        given up for the gateway's relay.
         """
         builder, kept, link = self.builder, self.kept_uploads, self.link.stats()
         return {

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-import select
 import socket
 import ssl
 import time
 from collections import deque
+from collections.abc import Callable
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from websockets.client import ClientProtocol
 from websockets.exceptions import InvalidHandshake, InvalidStatus
@@ -38,10 +38,11 @@ from gradwire_protocol.errors import (
     VersionMismatch,
     from_code,
 )
-from gradwire_protocol.frames import PROTOCOL_VERSION, Hello, Message, Refusal, Welcome
+from gradwire_protocol.frames import Hello, Message, Redirect, Refusal, Welcome
 
 from . import tls
 from .http_logging import stream_logger
+from .readiness import wait_either, wait_readable
 from .replies import error_of
 
 RECEIVE_BYTES: Final = 64 << 10
@@ -90,6 +91,15 @@ class Connection:
         hello: the first message, which identifies the client that resumes.
         heartbeat: seconds of silence after which a ping is sent while waiting for an answer.
         spin: seconds to busy-wait for an answer, if answers usually arrive that soon.
+        ticket: opens the stream instead of the key, at a worker to which a gateway redirected.
+        limits: seconds for connecting, TLS included, and for the handshake.
+        answered: called when the server has answered the handshake, whatever it says.
+        trust: the URL of the server whose certificate authorities are trusted; default: ``url``.
+
+    Attributes:
+        welcome: the server's answer, unless it redirects.
+        redirect: where the session is served, instead of a welcome; the connection is then of no further use.
+        direct: the connection leads to the worker that a gateway redirected to.
 
     Raises:
         Disconnected: when the server cannot be reached or reports that it is not ready.
@@ -105,12 +115,20 @@ class Connection:
         hello: Hello,
         heartbeat: float = HEARTBEAT_S,
         spin: float = SPIN_S,
+        *,
+        ticket: str = "",
+        limits: tuple[float, float] = (CONNECT_TIMEOUT_S, HANDSHAKE_TIMEOUT_S),
+        answered: Callable[[], None] = lambda: None,
+        trust: str = "",
     ) -> None:
         parts = urlsplit(url)
         secure = parts.scheme == "https"
         host, port = parts.hostname or "127.0.0.1", parts.port or (443 if secure else 80)
         scheme = "wss" if secure else "ws"
-        uri = parse_uri(f"{scheme}://{parts.netloc}{parts.path.rstrip('/')}/v1/sessions/{session}/stream")
+        query = f"?ticket={quote(ticket)}" if ticket else ""
+        uri = parse_uri(f"{scheme}://{parts.netloc}{parts.path.rstrip('/')}/v1/sessions/{session}/stream{query}")
+        self.direct = False
+        self.redirect: Redirect | None = None
         self.sent_bytes = 0
         self.received_bytes = 0
         self.heartbeat = heartbeat or None  # 0 switches it off
@@ -120,18 +138,19 @@ class Connection:
         self._broken = False
         self._asks = RECEIVE_BYTES
         try:
-            raw = socket.create_connection((host, port), CONNECT_TIMEOUT_S)
+            raw = socket.create_connection((host, port), limits[0])
             _prepare(raw)
-            self._socket: socket.socket = tls.context(url).wrap_socket(raw, server_hostname=host) if secure else raw
+            context = tls.context(trust or url) if secure else None
+            self._socket: socket.socket = raw if context is None else context.wrap_socket(raw, server_hostname=host)
         except ssl.SSLCertVerificationError as error:
             raise tls.distrusted(url, error) from None
         except (OSError, UnicodeError) as error:  # UnicodeError: a host name that cannot be encoded
             raise Disconnected(f"{host}:{port} cannot be reached: {error}") from None
         self._protocol = ClientProtocol(uri, max_size=MESSAGE_BYTES, logger=stream_logger())
         try:
-            self._handshake(key)
+            self._handshake(key, limits[1], answered)
             self.send(envelope.join(envelope.encode(hello)))
-            self.welcome = self._await_welcome()
+            self.welcome = self._await_welcome(hello.version)
         except BaseException:
             self._socket.close()
             raise
@@ -139,24 +158,26 @@ class Connection:
 
     # Opening
 
-    def _handshake(self, key: str | None) -> None:
+    def _handshake(self, key: str | None, patience: float, answered: Callable[[], None]) -> None:
         request = self._protocol.connect()
         if key:
             request.headers["Authorization"] = f"Bearer {key}"
         self._protocol.send_request(request)
         self._write_blocking()
-        deadline = time.monotonic() + HANDSHAKE_TIMEOUT_S
+        deadline = time.monotonic() + patience
         while self._protocol.state is State.CONNECTING:
             self._receive(deadline - time.monotonic())
             failure = self._protocol.handshake_exc
             if isinstance(failure, InvalidStatus):
+                answered()
                 raise _refused(failure)
             if failure is not None and isinstance(failure, InvalidHandshake):
                 raise Unavailable(f"the server's answer is not a WebSocket handshake: {failure}")
             if time.monotonic() > deadline:
                 raise Disconnected("the server did not answer the handshake")
+        answered()
 
-    def _await_welcome(self) -> Welcome:
+    def _await_welcome(self, version: int) -> Welcome:
         # The session first finishes what it is running, which may take minutes. Pings show that the server is alive.
         self._await(PINGS_MISSED)
         message, _ = self._messages.popleft()
@@ -165,8 +186,11 @@ class Connection:
             if isinstance(refusal, Unavailable):  # it is starting, stopping or recovering
                 raise Disconnected(f"the server is not ready ({refusal.message})")
             raise refusal
-        if not isinstance(message, Welcome) or message.version != PROTOCOL_VERSION:
-            raise VersionMismatch(f"this client uses protocol version {PROTOCOL_VERSION}; the server uses another")
+        if isinstance(message, Redirect):
+            self.redirect = message
+            return Welcome(version=version, client=0, expected=0)
+        if not isinstance(message, Welcome) or message.version != version:
+            raise VersionMismatch(f"this client uses protocol version {version}; the server uses another")
         return message
 
     # Sending and receiving
@@ -266,7 +290,7 @@ class Connection:
                 pass
             except OSError as error:
                 raise Disconnected(f"sending failed: {error}") from None
-            readable, writable, _ = select.select([self._socket], [self._socket], [], self.heartbeat)
+            readable, writable = wait_either(self._socket, self.heartbeat)
             if readable:
                 self._receive(0)
                 stalled = 0
@@ -298,7 +322,7 @@ class Connection:
         if isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
             return True
         try:
-            return bool(select.select([self._socket], [], [], None if timeout is None else max(timeout, 0))[0])
+            return wait_readable(self._socket, timeout)
         except (OSError, ValueError) as error:  # ValueError: the socket was closed
             raise Disconnected(f"receiving failed: {error}") from None
 

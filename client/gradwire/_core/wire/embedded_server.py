@@ -17,6 +17,7 @@ NOT_INHERITED: Final = (
     "API_KEYS_FILE", "ADMIN_KEYS", "ADMIN_KEYS_FILE", "DATA_DIR", "DURABILITY", "AUDIT_LOG", "TLS_CERT", "TLS_KEY",
     "ROOT_PATH", "TRUSTED_PROXIES", "ALLOWED_ORIGINS", "DRAIN_GRACE_S", "DRAIN_TIMEOUT_S", "MAX_OPS_PER_SECOND",
     "MAX_BYTES_PER_SECOND", "MAX_REQUESTS_PER_SECOND", "MAX_KEY_SESSIONS", "MAX_KEY_BYTES",
+    "MAX_KEY_GPUS", "MAX_KEY_CPUS", "MAX_KEY_MEMORY", "DIRECT",
 )  # fmt: skip
 """Settings of a shared server, which an embedded server ignores. It serves one program, on loopback, with its own key,
 and ends with the program. A data directory could not be shared by two programs: it belongs to one server at a time."""
@@ -92,6 +93,11 @@ def embedded_server() -> EmbeddedServer:
     if _running is None or not _running.runs():
         _running = EmbeddedServer()
     return _running
+
+
+def own(url: str) -> bool:
+    """Whether the server at this URL was started by this process, for itself alone."""
+    return _running is not None and _running.ours and _running.url == url
 
 
 def _lend() -> None:

@@ -35,6 +35,11 @@ class GuardedConnection:
         self._past_received = 0
 
     @property
+    def direct(self) -> bool:
+        """Whether the open connection leads past a gateway to the session's worker."""
+        return self.connection is not None and self.connection.direct
+
+    @property
     def bytes_sent(self) -> int:
         """Bytes sent over all connections so far."""
         return self._past_sent + (self.connection.sent_bytes if self.connection else 0)

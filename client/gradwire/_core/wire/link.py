@@ -25,7 +25,8 @@ from gradwire_protocol.frames import PROTOCOL_VERSION, Chunk, Frame, Hello, Refu
 from ..context.trace_context import traceparent
 from ..context.version import __version__
 from . import link_errors
-from .connection import ATTEMPT_S, HEARTBEAT_S, PINGS_MISSED, STALLS, Connection, Disconnected
+from .connection import HEARTBEAT_S, PINGS_MISSED, STALLS, Connection, Disconnected
+from .dialer import DIAL_S, Dialer
 from .frame_encoder import FrameEncoder, replace_by_empty
 from .guarded_connection import ConnectionTaken, GuardedConnection
 from .replies import Downloads, error_of, gather
@@ -61,6 +62,7 @@ class Link:
         heartbeat: seconds of silence after which a ping is sent while waiting for an answer; 0 for never.
         client: the client number to take over from another program; 0 for a new client.
         spin: seconds to busy-wait for an answer, if answers usually arrive that soon.
+        direct: whether to follow a gateway's redirects; by default what ``GRADWIRE_DIRECT`` says.
 
     Attributes:
         epoch: from the last welcome. It increases each time the client resumes.
@@ -76,16 +78,15 @@ class Link:
 
     def __init__(
         self, url: str, session: str, key: str | None, patience: float = PATIENCE_S, heartbeat: float = HEARTBEAT_S,
-        client: int = 0, spin: float = SPIN_S,
+        client: int = 0, spin: float = SPIN_S, direct: bool | None = None,
     ) -> None:  # fmt: skip
         self.url = url
         self.session = session
         self.patience = patience
         self.heartbeat = heartbeat
-        self.spin = spin
         self.instance = secrets.token_hex(8)
         self.lock = threading.RLock()
-        self._key = key
+        self._dialer = Dialer(url, session, key, heartbeat, spin, direct)
         self._patience = RetryPolicy(patience)
         self._window = SendWindow()
         self._answers: dict[int, Answer] = {}
@@ -124,11 +125,12 @@ class Link:
 
     def stats(self) -> dict[str, int]:
         """The link's part of the session's ``stats()``."""
-        way, window, structures = self._way, self._window, self._outgoing
+        way, window, structures, dialer = self._way, self._window, self._outgoing, self._dialer
         return {
             "round_trips": self.round_trips, "bytes_sent": way.bytes_sent, "bytes_received": way.bytes_received,
             "reconnects": self.reconnects, "acknowledged": window.answered, "unanswered": len(window),
-            "unanswered_bytes": window.held, "resent": self.resent, "structure_hits": structures.hits,
+            "unanswered_bytes": window.held, "resent": self.resent, "direct": int(way.direct),
+            "redirects": dialer.redirects, "fallbacks": dialer.fallbacks, "structure_hits": structures.hits,
             **{f"structure_{reason}": count for reason, count in structures.misses.items()},
         }  # fmt: skip
 
@@ -551,8 +553,8 @@ class Link:
         )
         asked = time.perf_counter_ns()
         try:
-            with self._patience.trying(ATTEMPT_S):
-                connection = Connection(self.url, self.session, self._key, hello, self.heartbeat, self.spin)
+            with self._patience.trying(DIAL_S):
+                connection = self._dialer.dial(hello, bool(self._window))
         except GradwireError as error:  # first, since some of them are OSErrors as well
             if self._attempts != attempt:
                 raise ConnectionTaken() from None

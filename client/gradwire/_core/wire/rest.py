@@ -65,10 +65,11 @@ class RestClient:
         except httpx.HTTPError:
             pass
 
-    def post(self, path: str, body: Any) -> Any:
-        """POST JSON and decode the JSON answer. For routes that accept an ``Idempotency-Key``."""
+    def post(self, path: str, body: Any, timeout: float | None = None) -> Any:
+        """POST JSON and decode the JSON answer, which may take ``timeout`` seconds. For routes that accept an
+        ``Idempotency-Key``, or that may be asked twice."""
         headers = {"Idempotency-Key": secrets.token_urlsafe(18)}
-        return self._safely("POST", path, body, headers, patience_s=self._patience)
+        return self._safely("POST", path, body, headers, patience_s=self._patience, timeout=timeout)
 
     @contextmanager
     def download(self, path: str) -> Iterator[tuple[int | None, Iterator[bytes]]]:
@@ -114,27 +115,28 @@ class RestClient:
 
     def _safely(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None, *,
-        patience_s: float | None,
+        patience_s: float | None, timeout: float | None = None,
     ) -> Any:  # fmt: skip
+        timeout = self._timeout if timeout is None else timeout
         patience = RetryPolicy(TRYING_S if patience_s is None else patience_s)
         while True:
             try:
-                with patience.trying(self._timeout):
-                    return self._request(method, path, body, headers)
+                with patience.trying(timeout):
+                    return self._request(method, path, body, headers, timeout)
             except (Unavailable, TooManyRequests) as error:
                 pause = _pause(error)
                 few = patience_s is None and patience.tries + 1 >= TRIES
                 if pause is None or few or not patience.pause(pause):
                     raise
 
-    def _request(self, method: str, path: str, body: Any, headers: dict[str, str] | None = None) -> Any:
+    def _request(self, method: str, path: str, body: Any, headers: dict[str, str] | None, timeout: float) -> Any:
         import httpx
 
         if trace := traceparent():
             headers = {**(headers or {}), "traceparent": trace}
         try:
             with unlogged():
-                response = self._http.request(method, path, json=body, headers=headers)
+                response = self._http.request(method, path, json=body, headers=headers, timeout=timeout)
         except httpx.UnsupportedProtocol:
             url = str(self._http.base_url).rstrip("/")
             raise ArgumentValueError(f"{url!r} is not a server URL: it must begin with http:// or https://") from None

@@ -7,8 +7,9 @@ from math import ceil
 
 import numpy as np
 
-from gradwire_protocol.errors import ArgumentValueError, Unsupported
+from gradwire_protocol.errors import ArgumentValueError
 
+from ...distributed.process_group import get_rank, get_world_size
 from .sampler import Sampler
 
 
@@ -16,8 +17,8 @@ class DistributedSampler(Sampler[int]):
     """Every ``num_replicas``-th index of an order that all replicas share, beginning at ``rank``.
 
     Args:
-        num_replicas, rank: how many programs there are, and which one this is. gradwire has no process groups that
-            would tell, so both are needed.
+        num_replicas, rank: how many programs there are, and which one this is; by default what
+            :mod:`torch.distributed` says.
         shuffle: whether the order is random: the same for all with the same ``seed``, another each :meth:`set_epoch`.
         drop_last: leave indices out so that all have equally many, rather than visit some twice.
     """
@@ -26,8 +27,10 @@ class DistributedSampler(Sampler[int]):
         self, dataset: Sized, num_replicas: int | None = None, rank: int | None = None, shuffle: bool = True,
         seed: int = 0, drop_last: bool = False,
     ) -> None:  # fmt: skip
-        if num_replicas is None or rank is None:
-            raise Unsupported("DistributedSampler needs num_replicas and rank: gradwire has no process groups")
+        if num_replicas is None:
+            num_replicas = get_world_size()
+        if rank is None:
+            rank = get_rank()
         if not 0 <= rank < num_replicas:
             raise ArgumentValueError(f"rank is from 0 to {num_replicas - 1}, not {rank}")
         self.dataset: Sized = dataset

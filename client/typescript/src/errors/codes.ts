@@ -34,6 +34,14 @@ export class Cancelled extends GradwireError {
   override name: string = "Cancelled";
 }
 
+/** A collective failed: a rank did not come in time, was lost, gave up or did something else than the others. `group`, `rank` and `worker` name it. */
+export class CollectiveError extends GradwireError {
+  static override readonly code: string = "collective_failed";
+  static override readonly status: number = 409;
+  static override readonly retryable: boolean = false;
+  override name: string = "CollectiveError";
+}
+
 /** The operation does not support the dtype, or the dtype cannot require a gradient. */
 export class DTypeError extends GradwireError {
   static override readonly code: string = "dtype_mismatch";
@@ -64,6 +72,14 @@ export class GraphError extends GradwireError {
   static override readonly status: number = 422;
   static override readonly retryable: boolean = false;
   override name: string = "GraphError";
+}
+
+/** The session has not opened the group of this collective, or has closed it. `group` names it. */
+export class GroupNotOpen extends GradwireError {
+  static override readonly code: string = "group_not_open";
+  static override readonly status: number = 409;
+  static override readonly retryable: boolean = false;
+  override name: string = "GroupNotOpen";
 }
 
 /** A bug in gradwire. The server's log has details under the request id. */
@@ -318,12 +334,14 @@ export class Unsupported extends GradwireError {
 export const BY_CODE: ReadonlyMap<string, typeof GradwireError> = new Map([
   ["cancelled", Cancelled],
   ["checkpoint_error", CheckpointError],
+  ["collective_failed", CollectiveError],
   ["connection_lost", ConnectionLost],
   ["device_mismatch", DeviceError],
   ["dtype_mismatch", DTypeError],
   ["forbidden", Forbidden],
   ["frame_out_of_order", FrameOutOfOrder],
   ["graph_error", GraphError],
+  ["group_not_open", GroupNotOpen],
   ["index_out_of_range", IndexOutOfRange],
   ["internal", InternalError],
   ["invalid_argument", ArgumentError],

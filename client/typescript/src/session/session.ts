@@ -11,6 +11,7 @@ import type { Shape } from "../tensor/values.ts";
 import type { TicketSource } from "../wire/connection.ts";
 import { ticketsOf } from "../wire/connection.ts";
 import { IDS_OF_A_CLIENT } from "../wire/messages.ts";
+import type { Direct } from "../wire/dialer.ts";
 import { Link } from "../wire/link.ts";
 import type { LinkStats } from "../wire/link.ts";
 import { Rest } from "../wire/rest.ts";
@@ -42,6 +43,12 @@ export interface ConnectOptions {
   patience?: number | undefined;
   /** `"requests"` sends each frame as a request, for networks that block WebSockets. */
   transport?: "stream" | "requests" | undefined;
+  /**
+   * Where the server is the gateway of a fleet: connect to the worker that has the session, as long as its address
+   * answers. `false` stays at the gateway; `"plain"` allows it to redirect from https to http. Default: the environment
+   * variable GRADWIRE_DIRECT (`0`, `1` or `plain`), else true.
+   */
+  direct?: Direct | undefined;
   signal?: AbortSignal | undefined;
 }
 
@@ -76,6 +83,9 @@ function environment(name: string): string | undefined {
     return undefined; // Deno without the permission
   }
 }
+
+/** The values of GRADWIRE_DIRECT. */
+const DIRECT: { readonly [text: string]: Direct } = { "0": false, false: false, off: false, no: false, plain: "plain" };
 
 /** Opens, and later ends, what tensors and graphs live in on the server. */
 export class Session {
@@ -130,7 +140,10 @@ export class Session {
     } else {
       view = await rest.json("GET", `/v1/sessions/${encodeURIComponent(options.session)}`, { signal: options.signal });
     }
-    const link = new Link(rest, view.id, options.ticket ?? ticketsOf(rest), options);
+    const link = new Link(rest, view.id, options.ticket ?? ticketsOf(rest), {
+      ...options,
+      direct: options.direct ?? DIRECT[environment("GRADWIRE_DIRECT")?.toLowerCase() ?? "1"],
+    });
     await link.connect();
     return new Session(view, rest, link, options.session === undefined);
   }

@@ -10,14 +10,16 @@ import {
   SessionGone,
   Superseded,
   Unauthorized,
+  VersionMismatch,
   errorOf,
 } from "../errors.ts";
 import { decode, encode } from "./envelope.ts";
 import { PROTOCOL_VERSION } from "./messages.ts";
-import type { Chunk, Frame, FromClient, FromServer, Hello, Reply, Welcome } from "./messages.ts";
+import type { Chunk, Frame, FromClient, FromServer, Hello, Redirect, Reply, Welcome } from "./messages.ts";
 import type { Rest } from "./rest.ts";
 
-const OPENING_S = 30;
+/** Seconds in which a server must open a stream, and then answer the hello. */
+export const OPENING_S = 30;
 const CLOSING_CODE = 1000;
 
 /** What happens on a connection. */
@@ -31,6 +33,10 @@ export interface Connection {
   readonly welcome: Welcome;
   /** Whether large payloads travel as chunks before their frame; otherwise they are buffers of it. */
   readonly takesChunks: boolean;
+  /** The server at the other end. */
+  readonly url: string;
+  /** Whether that is the worker to which a gateway redirected. */
+  readonly direct: boolean;
   send(message: FromClient, buffers?: readonly Uint8Array[]): void;
   close(): void;
 }
@@ -54,41 +60,61 @@ function closedBy(code: number, reason: string): GradwireError {
   return new ConnectionLost(told);
 }
 
+/** A stream that could not be opened: its address does not answer (`silent`), or refuses. */
+export class Unopened extends ConnectionLost {}
+
 /** The URL of a session's stream. */
-function streamUrl(rest: Rest, session: string, ticket: string): string {
-  const url = rest.url.replace(/^http/, "ws");
+function streamUrl(server: string, session: string, ticket: string): string {
+  const url = server.replace(/^http/, "ws");
   return `${url}/v1/sessions/${encodeURIComponent(session)}/stream?ticket=${encodeURIComponent(ticket)}`;
 }
 
 /**
- * Open a stream and exchange hello and welcome.
+ * Open a stream and exchange hello and welcome. Resolves with the redirect where the server answers with one.
  *
  * @throws ConnectionLost when the server cannot be reached, or what it refused with.
  */
 export async function openStream(
-  rest: Rest,
+  url: string,
   session: string,
-  tickets: TicketSource,
+  ticket: string,
   hello: Hello,
   listener: Listener,
-): Promise<Connection> {
-  const socket = new WebSocket(streamUrl(rest, session, await tickets(session)));
+  patience: number,
+  direct: boolean,
+): Promise<Connection | Redirect> {
+  let socket: WebSocket;
+  try {
+    socket = new WebSocket(streamUrl(url, session, ticket));
+  } catch (error) {
+    // For example ws: from a page at https:.
+    throw new Unopened(`the page may not connect to ${url}: ${String(error)}`, { silent: true });
+  }
   socket.binaryType = "arraybuffer";
   return await new Promise((resolve, reject) => {
+    let opened = false;
     let welcome: Welcome | undefined;
     let refusal: GradwireError | undefined;
-    const timer = setTimeout(() => {
-      reject(new ConnectionLost(`${rest.url} did not answer within ${OPENING_S} s`));
-      socket.close();
-    }, OPENING_S * 1000);
+    const wait = (seconds: number): ReturnType<typeof setTimeout> =>
+      setTimeout(() => {
+        const late = `${url} did not answer within ${seconds} s`;
+        reject(opened ? new ConnectionLost(late) : new Unopened(late, { silent: true }));
+        socket.close();
+      }, seconds * 1000);
+    let timer = wait(patience);
     const end = (error: GradwireError): void => {
       clearTimeout(timer);
-      if (welcome === undefined) reject(refusal ?? error);
+      if (welcome === undefined) reject(refusal ?? (opened ? error : new Unopened(error.message)));
       else listener.onEnd(refusal ?? error);
     };
-    socket.onopen = () => socket.send(encode(hello));
+    socket.onopen = () => {
+      opened = true;
+      clearTimeout(timer);
+      timer = wait(OPENING_S);
+      socket.send(encode(hello));
+    };
     socket.onclose = (event) => end(closedBy(event.code, event.reason));
-    socket.onerror = () => end(new ConnectionLost(`the stream to ${rest.url} broke`));
+    socket.onerror = () => end(new ConnectionLost(`the stream to ${url} broke`));
     socket.onmessage = (event) => {
       try {
         const { message, buffers } = decode<FromServer>(new Uint8Array(event.data as ArrayBuffer));
@@ -97,15 +123,23 @@ export async function openStream(
           refusal = retryable
             ? new ConnectionLost(`the server ended the stream: ${detail}`)
             : errorOf(code, detail, extra);
+        } else if (message.type === "redirect" && welcome === undefined) {
+          clearTimeout(timer);
+          socket.onclose = socket.onerror = socket.onmessage = null;
+          socket.close(CLOSING_CODE);
+          resolve(message);
         } else if (message.type !== "welcome") {
           if (welcome === undefined) throw new MalformedFrame(`expected a welcome, got a ${message.type}`);
-          listener.onMessage(message, buffers);
+          listener.onMessage(message as Reply | Chunk, buffers);
         } else {
+          if (message.version !== hello.version) throw new VersionMismatch(`the server speaks ${message.version}`);
           welcome = message;
           clearTimeout(timer);
           resolve({
             welcome: message,
             takesChunks: true,
+            url,
+            direct,
             send: (sent, parts) => socket.send(encode(sent, parts)),
             close: () => {
               socket.onclose = socket.onerror = socket.onmessage = null;
@@ -126,6 +160,8 @@ export async function openStream(
 class RequestConnection implements Connection {
   readonly welcome: Welcome;
   readonly takesChunks = false;
+  readonly direct = false;
+  readonly url: string;
   readonly #rest: Rest;
   readonly #session: string;
   readonly #listener: Listener;
@@ -134,6 +170,7 @@ class RequestConnection implements Connection {
 
   constructor(rest: Rest, session: string, welcome: Welcome, listener: Listener) {
     this.#rest = rest;
+    this.url = rest.url;
     this.#session = session;
     this.welcome = welcome;
     this.#listener = listener;
@@ -186,7 +223,12 @@ function isRefusal(error: GradwireError): boolean {
 }
 
 /** Register a client, or go on as one, with requests instead of a stream. */
-export async function openRequests(rest: Rest, session: string, hello: Hello, listener: Listener): Promise<Connection> {
+export async function openRequests(
+  rest: Rest,
+  session: string,
+  hello: Omit<Hello, "version">,
+  listener: Listener,
+): Promise<Connection> {
   let client = hello.client ?? 0;
   let expected = (hello.acked ?? 0) + 1;
   if (!client) {

@@ -3,6 +3,8 @@
 import type { Encoded, ScalarEntry } from "../ops/records.ts";
 
 export const PROTOCOL_VERSION = 1;
+/** The oldest version that this one still speaks. */
+export const MIN_PROTOCOL_VERSION = 1;
 
 /** A tensor's id is `client * 2**32 + counter`. */
 export const IDS_OF_A_CLIENT = 2 ** 32;
@@ -60,6 +62,7 @@ export interface Hello {
   instance?: string;
   epoch?: number;
   cancelled?: number;
+  capabilities?: readonly string[];
 }
 
 export interface Problem {
@@ -104,10 +107,17 @@ export interface Welcome {
   durability?: string;
 }
 
+/** The session is served elsewhere: the same hello is said there, on a stream that the ticket opens. */
+export interface Redirect {
+  type: "redirect";
+  url: string;
+  ticket: string;
+}
+
 export interface Refusal {
   type: "refusal";
   problem: Problem;
 }
 
 export type FromClient = Frame | Chunk | Cancel | Hello;
-export type FromServer = Reply | Chunk | Welcome | Refusal;
+export type FromServer = Reply | Chunk | Welcome | Redirect | Refusal;

@@ -57,3 +57,26 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if eq . (floor .) }}{{ int64 . }}{{ else }}{{ . }}{{ end -}}
 {{- else }}{{ . }}{{ end -}}
 {{- end }}
+
+{{/* The drain time of the settings, plus time to close. */}}
+{{- define "gradwire.graceSeconds" -}}
+{{- add (.Values.settings.drain_grace_s | default 0 | ceil) (.Values.settings.drain_timeout_s | default 30 | ceil) 15 }}
+{{- end }}
+
+{{- define "gradwire.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 10001
+runAsGroup: 10001
+fsGroup: 10001
+fsGroupChangePolicy: OnRootMismatch
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{- define "gradwire.containerSecurity" -}}
+allowPrivilegeEscalation: false
+privileged: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end }}

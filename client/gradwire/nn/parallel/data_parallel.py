@@ -1,4 +1,4 @@
-"""``torch.nn.parallel``: of running a module on several devices, what there is with one."""
+"""``DataParallel``: of running a module on several devices from one program, what there is with one."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 from gradwire_protocol.errors import Unsupported
 
-from .._core.context.argument_types import Device
-from .._core.context.pytree import tree_map
-from .._core.modules.module import Module
-from .._core.tensor.tensor import Tensor
-from ..cuda import device_count
+from ..._core.context.argument_types import Device
+from ..._core.context.pytree import tree_map
+from ..._core.modules.module import Module
+from ..._core.tensor.tensor import Tensor
+from ...cuda import device_count
 
 
 class DataParallel(Module):
@@ -62,11 +62,4 @@ def data_parallel(
     return DataParallel(module, device_ids, output_device, dim)(*arguments, **(module_kwargs or {}))
 
 
-class DistributedDataParallel:
-    """Not available: gradwire has no process groups."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise Unsupported("DistributedDataParallel is not supported by gradwire: it has no process groups")
-
-
-__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]
+__all__ = ["DataParallel", "data_parallel"]

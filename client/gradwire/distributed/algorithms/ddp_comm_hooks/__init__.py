@@ -1,0 +1,5 @@
+"""``torch.distributed.algorithms.ddp_comm_hooks``: names that are refused where they are called."""
+
+from ...refused import fill
+
+fill(__name__)

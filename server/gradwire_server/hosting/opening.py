@@ -1,0 +1,36 @@
+"""Opens a runner for a session's thread."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gradwire_engine.runtime.backends import Backends, DevicePool
+
+from ..durable import snapshots
+from ..durable.disk import Disk
+from ..durable.shared.home import Home
+from ..settings.session_spec import JournalPolicy, SessionSpec
+from .runner import How, Runner
+
+
+def open_runner(
+    spec: SessionSpec,
+    folder: Path | None,
+    how: How = "new",
+    image: bytes | memoryview = b"",
+    policy: JournalPolicy | None = None,
+    disk: Disk | None = None,
+    home: Home | None = None,
+) -> Runner:
+    """Open a runner for a thread of its own; ``image`` is the file to import, or the session to go on with."""
+    limits = spec.engine_limits()
+    # The session's limit plus the temporary memory of one op.
+    backends = Backends(pool=DevicePool(limits.max_session_bytes + limits.max_tensor_bytes))
+    if how == "new":
+        return Runner(spec, folder, backends, policy, disk, home)
+    if how == "adopt":
+        return Runner.adopt(spec, folder, snapshots.decode(image), backends, policy, disk, home)
+    if how == "go_on":
+        return Runner.go_on(spec, snapshots.decode(image), backends)
+    assert folder is not None
+    return Runner.recover(folder, backends, policy, disk, spec.limits.get("plans"), home)
