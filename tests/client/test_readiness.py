@@ -18,8 +18,6 @@ HIGH = 1500
 @pytest.fixture(params=[0, HIGH], ids=["low", "high"])
 def pair(request: pytest.FixtureRequest) -> Iterator[tuple[socket.socket, socket.socket]]:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if limits[1] not in (resource.RLIM_INFINITY, -1) and limits[1] <= HIGH:
-        pytest.skip(f"at most {limits[1]} descriptors are allowed")
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(limits[0], HIGH + 100), limits[1]))
     mine, peer = socket.socketpair()
     found = socket.socket(fileno=fcntl.fcntl(mine.fileno(), fcntl.F_DUPFD_CLOEXEC, request.param))
@@ -37,7 +35,8 @@ def test_nothing_to_read_takes_the_time(pair: tuple[socket.socket, socket.socket
 
 def test_bytes_and_the_end_can_be_read(pair: tuple[socket.socket, socket.socket]) -> None:
     pair[1].send(b"x")
-    assert wait_readable(pair[0], None)
+    for timeout in (None, 1e12, float("inf")):
+        assert wait_readable(pair[0], timeout)
     assert pair[0].recv(10) == b"x"
     pair[1].close()
     assert wait_readable(pair[0], None)

@@ -72,7 +72,7 @@ def drain(
         typer.echo(f"{found['node'][:SHOWN_ID]} is drained; {len(found['moved'])} sessions were moved")
     if not undo and found["kept"]:
         typer.echo(
-            f"{len(found['kept'])} sessions could not be moved and stay; the log of their workers says why: "
+            f"{len(found['kept'])} sessions could not be moved and stay; the directory's log says why: "
             + ", ".join(found["kept"]),
             err=True,
         )

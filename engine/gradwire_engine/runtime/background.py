@@ -57,7 +57,7 @@ class Background:
 
     Attributes:
         taken: what it has received.
-        done: it has ended, with :attr:`error` if it failed.
+        done: it has ended, with :attr:`error_found` if it failed.
         unwanted: its group has failed, so it ends where it looks next.
     """
 

@@ -26,16 +26,6 @@ from tests.server.test_compaction import SHORT, Crash
 EPOCHS = "sessions/s_story/epochs/"
 
 
-@pytest.fixture(scope="module")
-def story() -> Story:
-    return Story(steps=2)
-
-
-@pytest.fixture(scope="module")
-def states(story: Story) -> list[str]:
-    return story.states()
-
-
 @pytest.fixture
 def server(bucket: ObjectStorage, tmp_path: Path) -> Callable[[], Server]:
     """Makes one more owner on the bucket."""

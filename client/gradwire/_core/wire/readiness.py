@@ -8,6 +8,10 @@ from __future__ import annotations
 import math
 import select
 import socket
+from typing import Final
+
+LONGEST_S: Final = 1e6
+"""Poll takes no more milliseconds than an int holds. Who has more time waits again."""
 
 
 def wait_readable(sock: socket.socket, timeout: float | None) -> bool:
@@ -32,7 +36,7 @@ def wait_either(sock: socket.socket, timeout: float | None) -> tuple[bool, bool]
 
 def _wait(sock: socket.socket, timeout: float | None, write: bool) -> tuple[bool, bool]:
     if timeout is not None:
-        timeout = max(timeout, 0)
+        timeout = min(max(timeout, 0), LONGEST_S)
     if not hasattr(select, "poll"):  # Windows, where select(2) has no such limit
         readable, writable, _ = select.select([sock], [sock] if write else [], [], timeout)
         return bool(readable), bool(writable)
