@@ -125,8 +125,10 @@ def live_server(
 
 
 @contextmanager
-def server_process(*arguments: str, **settings: Any) -> Iterator[LiveServer]:
+def server_process(*arguments: str, sources: str = SOURCES, **settings: Any) -> Iterator[LiveServer]:
     """A server as a process of its own, started by its command. It is killed at the end if it still runs.
+
+    ``sources`` is its ``PYTHONPATH``.
 
     ``GRADWIRE_TEST_SERVER`` names a server that runs already and keeps its own settings, as ``URL PID``: it is used
     instead, and left running. ``docker/soak.sh`` does so with a container.
@@ -140,7 +142,7 @@ def server_process(*arguments: str, **settings: Any) -> Iterator[LiveServer]:
     environment = {
         **os.environ,
         **{f"GRADWIRE_{name.upper()}": str(value) for name, value in settings.items()},
-        "PYTHONPATH": SOURCES,
+        "PYTHONPATH": sources,
     }
     command = [sys.executable, "-m", "gradwire_server", "--port", "0", "--announce", *arguments]
     process = subprocess.Popen(

@@ -64,9 +64,9 @@ class RunningFleet:
     def url(self) -> str:
         return self.gateway.url
 
-    def start_gateway(self) -> LiveServer:
-        """One gateway more."""
-        found = self.stack.enter_context(server_process("--session-host", "ray", **self.settings))
+    def start_gateway(self, sources: str = SOURCES) -> LiveServer:
+        """One gateway more. ``sources`` is its ``PYTHONPATH``."""
+        found = self.stack.enter_context(server_process("--session-host", "ray", sources=sources, **self.settings))
         self.gateways.append(found)
         return found
 
