@@ -14,12 +14,15 @@ from ..autograd.engine_context import EngineContext
 from ..autograd.registry import control
 from ..autograd.tensor import Tensor
 from ..runtime.arrays import Array, native
-from ..runtime.background import Lane
-from .collectives import all_reduced, check_rank, done, group_of, passed_on
+from .collectives import check_rank, done, group_of
+from .transport import ALL_REDUCED, PASSED_ON, Transport, average_beside, to_device
 
 
-def _joined(engine: EngineContext, arrays: Sequence[Array | None], like: Sequence[Tensor], more: int) -> Array:
-    """All arrays in one array in host memory, zeros where there is none, and ``more`` elements."""
+def _joined(
+    engine: EngineContext, arrays: Sequence[Array | None], like: Sequence[Tensor], more: int, on_gpu: bool
+) -> Array:
+    """All arrays in one array, zeros where there is none, and ``more`` elements; in host memory unless it is to stay
+    on the GPU."""
     backend = engine.backends[like[0].device]
     xp, dtype = backend.xp, native(like[0].dtype)
     engine.account.check(_joined_bytes(like, more), "the buffer of a collective")
@@ -30,7 +33,7 @@ def _joined(engine: EngineContext, arrays: Sequence[Array | None], like: Sequenc
         if array is not None:
             joined[at : at + count] = array.reshape(-1)
         at += count
-    found: Array = joined if like[0].device == "cpu" else backend.to_host(joined)
+    found: Array = joined if on_gpu or like[0].device == "cpu" else backend.to_host(joined)
     return found
 
 
@@ -40,7 +43,7 @@ def _joined_bytes(like: Sequence[Tensor], more: int) -> int:
 
 def _spread(engine: EngineContext, values: Array, tensors: Sequence[Tensor | None], like: Sequence[Tensor]) -> None:
     """Write one array over all tensors, in their order."""
-    joined = values if like[0].device == "cpu" else engine.backends[like[0].device].from_host(values)
+    joined = to_device(engine.backends[like[0].device], values)
     at = 0
     for tensor, shaped in zip(tensors, like, strict=True):
         count = shaped.meta.numel
@@ -60,20 +63,30 @@ def _told_average(params: list[Tensor], flags: int) -> str:
 
 
 def _packed(
-    engine: EngineContext, gradients: Sequence[Array | None], params: list[Tensor], unused: tuple[int, ...] | None
+    engine: EngineContext,
+    gradients: Sequence[Array | None],
+    params: list[Tensor],
+    unused: tuple[int, ...] | None,
+    on_gpu: bool,
 ) -> Array:
     """What travels: the gradients, and for each whether this rank has used it, where ranks tell each other."""
     flags = 0 if unused is None else len(params)
-    values = _joined(engine, gradients, params, flags)
+    values = _joined(engine, gradients, params, flags, on_gpu)
     if flags:
-        used = np.ones(flags, values.dtype)
+        used = np.ones(flags, native(params[0].dtype))
         used[list(unused or ())] = 0
-        values[-flags:] = used
+        values[-flags:] = to_device(engine.backends[params[0].device], used) if on_gpu else used
     return values
 
 
-def _average(lane: Lane, values: Array) -> None:
-    all_reduced(lane, values, "avg")
+def _used(engine: EngineContext, values: Array, params: list[Tensor], flags: int) -> Array:
+    """Which parameters some rank has used."""
+    if not flags:
+        return np.ones(len(params), bool)
+    told = values[-flags:]
+    host = told if type(told) is np.ndarray else engine.backends[params[0].device].to_host(told)
+    found: Array = host != 0
+    return found
 
 
 @control("average_gradients", writes="gradients", backward=True)
@@ -83,11 +96,12 @@ def average_gradients(engine: EngineContext, params: list[Tensor], group: str, u
     with found.collective(_told_average(params, flags), engine.clock):
         values = found.started()
         if values is None:
+            transport = Transport(engine, found, params[0].device)
             gradients = [None if param.grad is None else param.grad.array for param in params]
-            values = _packed(engine, gradients, params, unused)
-            _average(found, values)
+            values = _packed(engine, gradients, params, unused, transport.on_gpu)
+            transport.run(ALL_REDUCED, values, "avg")
     done(engine)
-    kept = values[-flags:] != 0 if flags else np.ones(len(params), bool)
+    kept = _used(engine, values, params, flags)
     recording, engine.grad_enabled = engine.grad_enabled, False
     try:
         targets: list[Tensor | None] = []
@@ -113,8 +127,9 @@ class EarlyAverages:
     the buckets' order. What is averaged is what the leaves will have. Their record waits for it, and is where errors
     appear; what cannot be started early is left to it.
 
-    Gradients on a GPU are taken to host memory once backward has issued all its work, so that it need not wait for
-    them in the middle; then one bucket travels while the next one is copied.
+    Gradients on a GPU that go through host memory are taken there once backward has issued all its work, so that it
+    need not wait for them in the middle; then one bucket travels while the next one is copied. From GPU to GPU, a
+    bucket travels when backward has computed it, on a stream of its own.
     """
 
     def __init__(self, engine: EngineContext, buckets: list[Bucket]) -> None:
@@ -143,8 +158,8 @@ class EarlyAverages:
 
     def _start_complete(self) -> None:
         while self._due:
-            params = self._due[0].params
-            waits = params[0].device != "cpu" and not self._over
+            params, group = self._due[0].params, self._engine.groups.get(self._due[0].group)
+            waits = params[0].device != "cpu" and not self._over and not (group is not None and group.meets)
             if waits or any(id(param) in self._coming for param in params):
                 return
             if not self._start(self._due.popleft()):
@@ -158,12 +173,14 @@ class EarlyAverages:
         self._held += _joined_bytes(params, flags)
         try:
             engine.account.check(self._held, "the buffers of collectives")
-            values = _packed(engine, [self._final(param) for param in params], params, bucket.unused)
+            on_gpu = group.meets and params[0].device != "cpu"
+            values = _packed(engine, [self._final(param) for param in params], params, bucket.unused, on_gpu)
+            work = average_beside(engine.backends[params[0].device], group, values)
         except (GradwireError, MemoryError):
             return False
         for param in params:
             self._arrived.pop(id(param), None)
-        group.start(_told_average(params, flags), values, lambda lane: _average(lane, values))
+        group.start(_told_average(params, flags), values, work)
         return True
 
     def _final(self, param: Tensor) -> Array | None:
@@ -188,8 +205,9 @@ def broadcast_each(engine: EngineContext, tensors: list[Tensor], group: str, src
     found = group_of(engine, group)
     check_rank(found, "broadcast_each", "src", src)
     with found.collective(_told("broadcast_each", tensors, src), engine.clock):
-        values = _joined(engine, [tensor.array for tensor in tensors], tensors, 0)
-        passed_on(found, values, src)
+        transport = Transport(engine, found, tensors[0].device)
+        values = _joined(engine, [tensor.array for tensor in tensors], tensors, 0, transport.on_gpu)
+        transport.run(PASSED_ON, values, src)
     done(engine)
     if found.rank != src:
         _spread(engine, values, tensors, tensors)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -192,6 +194,28 @@ class CupyBackend:
 
     def synchronize(self) -> None:
         self.xp.cuda.get_current_stream().synchronize()
+
+    def mark(self) -> Any:
+        """An event that comes when all work that this thread has issued so far is done."""
+        event = self.xp.cuda.Event(disable_timing=True)
+        event.record()
+        return event
+
+    @contextmanager
+    def beside(self) -> Iterator[Any]:
+        """Let a thread that is not the session's work on the device, with the session's memory and on a stream of its
+        own, which it gets."""
+        cuda = self.xp.cuda
+        cuda.Device(self.index).use()
+        stream = cuda.Stream(non_blocking=True)
+        with cuda.using_allocator(self._pool.malloc), stream:
+            yield stream
+
+    def finish(self, stream: Any) -> None:
+        """Wait for all work on a stream, without keeping a processor busy."""
+        event = self.xp.cuda.Event(block=True, disable_timing=True)
+        event.record(stream)
+        event.synchronize()
 
     def trim(self) -> None:
         with self.xp.cuda.Device(self.index):

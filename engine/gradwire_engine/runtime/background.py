@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from gradwire_protocol.errors import CollectiveError
 
@@ -20,6 +20,8 @@ from .backends import expect_any_float
 
 if TYPE_CHECKING:
     from .groups import Group, Received
+
+T = TypeVar("T")
 
 POLL_S: Final = 0.05
 """How long a wait goes on before it looks whether it is still wanted."""
@@ -45,6 +47,17 @@ class Lane(Protocol):
 
     def receive(self, peer: int) -> bytes | memoryview:
         """The next message of a peer."""
+
+    def arrived(self, peer: int) -> bytes | memoryview | None:
+        """The next message of a peer, if it is there already."""
+
+    def wait(self, ask: Callable[[float], T | None]) -> T:
+        """Wait for what all ranks have a part in. ``ask`` waits for so many seconds at most.
+
+        Raises:
+            CollectiveError: when a peer is lost or gives up, or when it takes too long.
+            Cancelled: when the frame was cancelled, and can be undone.
+        """
 
 
 class Background:
@@ -87,17 +100,40 @@ class Background:
         self._group.put(self.what, peer, data, awaited)
 
     def receive(self, peer: int) -> bytes | memoryview:
-        group, communicator, began = self._group, self._group.communicator, time.monotonic()
+        began = time.monotonic()
+        while (data := self._take(peer, POLL_S)) is None:
+            self._check_wanted()
+            if time.monotonic() - began > self._group.spec.timeout_s:
+                raise self._group.late(peer, self.what)
+        return data
+
+    def arrived(self, peer: int) -> bytes | memoryview | None:
+        return self._take(peer, 0)
+
+    def _take(self, peer: int, seconds: float) -> bytes | memoryview | None:
+        group, communicator = self._group, self._group.communicator
         assert communicator is not None
-        while (found := communicator.take(peer, POLL_S)) is None:
-            if self.unwanted:
-                raise group.error(group.rank, f"{self.what} was given up: {group.failed}")
-            if time.monotonic() - began > group.spec.timeout_s:
-                raise group.late(peer, self.what)
+        found = communicator.take(peer, seconds)
+        if found is None:
+            return None
         data = group.checked(peer, self.what, *found)
         if group.keeps:
             self.taken.append((peer, data))
         return data
+
+    def wait(self, ask: Callable[[float], T | None]) -> T:
+        communicator, began = self._group.communicator, time.monotonic()
+        assert communicator is not None
+        while (found := ask(POLL_S)) is None:
+            self._check_wanted()
+            communicator.watch()
+            if time.monotonic() - began > self._group.spec.timeout_s:
+                raise self._group.overdue(self.what)
+        return found
+
+    def _check_wanted(self) -> None:
+        if self.unwanted:
+            raise self._group.error(self.rank, f"{self.what} was given up: {self._group.failed}")
 
     def run(self) -> None:
         """Do it, in the thread of the group's started collectives."""

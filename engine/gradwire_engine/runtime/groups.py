@@ -21,8 +21,10 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 from gradwire_protocol.errors import Cancelled, CollectiveError, GroupNotOpen
 
 from .arrays import Array
+from .backends import CupyBackend
 from .background import POLL_S, Background, BackgroundQueue, Lane
 from .deadline import Clock
+from .device_peers import DevicePeers, Meeting
 
 CONNECTIONS_S: Final = 15.0
 """How long a collective of a recovered session waits for the host to connect the group again."""
@@ -123,6 +125,13 @@ class Communicator(Protocol):
             CollectiveError: when a peer gave up, was lost, or does something else.
         """
 
+    def watch(self) -> None:
+        """Look whether all peers take part, whatever they have sent.
+
+        Raises:
+            CollectiveError: when one gave up or was lost.
+        """
+
     def sent_to(self, peer: int, number: int, timeout_s: float) -> bool:
         """Whether the peer's host has received this message."""
 
@@ -145,6 +154,8 @@ class Group:
     Attributes:
         keeps: the session has a journal, so this rank and its peers may be recovered: what was sent is kept until
             the peer has committed it.
+        meets: before each collective, the ranks tell each other where its tensors lie. No rank of such a group keeps
+            what it sent: what goes from GPU to GPU is not kept.
         outbox: by peer, the messages that it may still need. Guarded by :attr:`lock`.
         failed: why no further collective of this group can run; empty while it works.
         suspended: the session is to go on elsewhere: a frame that would wait is given up. Set by any thread.
@@ -152,9 +163,11 @@ class Group:
         bytes_sent, bytes_received: of tensors, without headers.
     """
 
-    def __init__(self, spec: GroupSpec, counts: Counts | None = None, keeps: bool = False) -> None:
+    def __init__(self, spec: GroupSpec, counts: Counts | None = None, keeps: bool = False, meets: bool = False) -> None:
         self.spec = spec
         self.keeps = keeps
+        self.meets = meets
+        self._devices = DevicePeers()
         self.lock = threading.Lock()
         start = counts or Counts(0, 0, (0,) * spec.world_size, (0,) * spec.world_size)
         self.completed = start.completed
@@ -280,8 +293,30 @@ class Group:
             self.failed = reason
             while self._started:
                 self._started.popleft().unwanted = True
+            self._devices.abort()
             if self.communicator is not None:
                 self.communicator.fail(reason)
+
+    # Tensors on GPUs
+
+    def meet(self, lane: Lane, backend: CupyBackend | None, counts: Sequence[int] = ()) -> Meeting | None:
+        """Begin a collective where ranks tell each other where its tensors lie; see :meth:`.DevicePeers.meet`.
+
+        Args:
+            lane: of this group.
+        """
+        if not self.meets or self.world_size == 1:
+            return None
+        return self._devices.meet(lane, backend, counts)
+
+    def unlink(self) -> None:
+        """Let go of the connection of the ranks' GPUs; the next collective makes another one."""
+        self._devices.close()
+
+    @property
+    def linked(self) -> bool:
+        """Whether the GPUs of all ranks are connected by NCCL."""
+        return self._devices.linked
 
     # Collectives that run beside the session's thread
 
@@ -390,6 +425,33 @@ class Group:
             peer,
             f"group {self.spec.name!r}: {self.named(peer)} did not come to {what} within {self.spec.timeout_s:g} s",
         )
+
+    def overdue(self, what: str) -> CollectiveError:
+        """The error of a collective in which all take part and that does not end."""
+        text = f"group {self.spec.name!r}: {what} did not end within {self.spec.timeout_s:g} s"
+        return self.error(self.rank, text)
+
+    def arrived(self, peer: int) -> bytes | memoryview | None:
+        """The next message of a peer, if it is there already. Not in a replay."""
+        assert self.communicator is not None
+        found = self.communicator.take(peer, 0)
+        return None if found is None else self.checked(peer, self._what, *found)
+
+    def wait(self, ask: Callable[[float], T | None]) -> T:
+        """As :meth:`.Lane.wait`. Not in a replay."""
+        communicator, began = self.communicator, time.monotonic()
+        assert communicator is not None
+
+        def watched() -> T | None:
+            found = ask(POLL_S)
+            if found is None:
+                communicator.watch()
+                if time.monotonic() - began > self.spec.timeout_s:
+                    raise self.overdue(self._what)
+            return found
+
+        found = ask(0)
+        return found if found is not None else self._poll(None, watched)
 
     def delivered(self, peer: int) -> None:
         """Wait until a peer's host has what was sent to it.

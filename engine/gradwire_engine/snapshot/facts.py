@@ -204,6 +204,7 @@ class GroupRow(msgspec.Struct, array_like=True):
 
     Attributes:
         members: (session, worker) of each rank.
+        meets: see :attr:`.runtime.groups.Group.meets`.
     """
 
     name: str
@@ -216,6 +217,7 @@ class GroupRow(msgspec.Struct, array_like=True):
     collectives: int
     sent: list[int]
     received: list[int]
+    meets: bool = False
 
 
 class State(msgspec.Struct):

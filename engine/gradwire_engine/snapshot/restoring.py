@@ -194,7 +194,7 @@ class _Restorer:
             members = tuple([Member(*member) for member in kept.members])
             spec = GroupSpec(kept.name, kept.rank, kept.world_size, kept.token, kept.timeout_s, members)
             counts = Counts(kept.completed, kept.collectives, tuple(kept.sent), tuple(kept.received))
-            self.engine.groups[kept.name] = Group(spec, counts, keeps=True)
+            self.engine.groups[kept.name] = Group(spec, counts, keeps=True, meets=kept.meets)
         session.frames_applied, session.ops_run = state.frames_applied, state.ops_run
         replies = _Pieces(self.arrays["replies"])
         session.clients = {known.number: self._client(known, replies) for known in state.clients}

@@ -55,7 +55,7 @@ def _groups(session: Session) -> list[facts.GroupRow]:
             members = [(member.session, member.worker) for member in spec.members]
             rows.append(facts.GroupRow(
                 spec.name, spec.rank, spec.world_size, spec.token, spec.timeout_s, members, counts.completed,
-                counts.collectives, list(counts.sent), list(counts.received),
+                counts.collectives, list(counts.sent), list(counts.received), group.meets,
             ))  # fmt: skip
     return rows
 

@@ -21,6 +21,7 @@ class Seat(msgspec.Struct, kw_only=True):
         token: the incarnation of the group that a recovered session still has.
         attempt: of the request that opened the group; it is the same when a worker asks again.
         moves: how often the rank has moved to another worker. The higher one is newer.
+        nccl: the version of NCCL by which the session may exchange tensors on GPUs; 0 for none.
     """
 
     rank: int = 0
@@ -32,6 +33,7 @@ class Seat(msgspec.Struct, kw_only=True):
     token: str = ""
     attempt: str = ""
     moves: int = 0
+    nccl: int = 0
 
     @property
     def address(self) -> Address:
@@ -55,6 +57,7 @@ class Meeting(msgspec.Struct, kw_only=True):
         secret: known to the ranks' workers and the Directory alone.
         token: the incarnation of the group.
         resumes: the sessions have the group already, from their journals.
+        nccl: its ranks may exchange tensors on GPUs by NCCL.
         seats: the ranks; those that have left are missing.
     """
 
@@ -65,6 +68,7 @@ class Meeting(msgspec.Struct, kw_only=True):
     secret: str = ""
     token: str = ""
     resumes: bool = False
+    nccl: bool = False
     seats: list[Seat] = []
 
     @property

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from gradwire_protocol.errors import CollectiveError
 
-from ..groups.rendezvous import rank_is_taken, sizes_differ
+from ..groups.rendezvous import nccl_among, rank_is_taken, sizes_differ
 from .group_messages import Arrival, Meeting, Seat, plain
 
 POLL_S: Final = 5.0
@@ -144,7 +144,7 @@ class GroupTables:
         made = Meeting(
             id=secrets.token_hex(12), tenant=arrival.tenant, group=arrival.group, world_size=room.world_size,
             secret=secrets.token_urlsafe(24), token=tokens.pop() if resumes else secrets.token_urlsafe(12),
-            resumes=resumes, seats=seats,
+            resumes=resumes, nccl=nccl_among([each.nccl for each in seats]), seats=seats,
         )  # fmt: skip
         self._add(made)
         room.met.set()

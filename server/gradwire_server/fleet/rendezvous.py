@@ -80,6 +80,7 @@ class FleetRendezvous:
             Unavailable: when the Directory stays away.
         """
         seat = await self._seat(joining.host, joining.group, joining.rank, joining.session)
+        seat.nccl = seat.nccl if joining.nccl else 0
         seat.attempt = secrets.token_hex(12)
         arrival = Arrival(
             tenant=joining.tenant, group=joining.group, world_size=joining.world_size, seat=seat
@@ -118,7 +119,7 @@ class FleetRendezvous:
             await joining.host.open_group({
                 "name": joining.group, "rank": joining.rank, "world_size": meeting.world_size, "token": meeting.token,
                 "timeout_s": joining.timeout_s, "members": members, "secret": meeting.secret,
-                "addresses": addresses, "resumes": meeting.resumes,
+                "addresses": addresses, "resumes": meeting.resumes, "nccl": meeting.nccl,
             })  # fmt: skip
         except BaseException as error:
             reason = error.message if isinstance(error, GradwireError) else type(error).__name__
@@ -132,7 +133,7 @@ class FleetRendezvous:
         address, port = prepared["address"]
         return Seat(
             rank=rank, session=session, worker=self.worker, shown=prepared["worker"], host=address, port=port,
-            token=prepared["token"],
+            token=prepared["token"], nccl=prepared.get("nccl", 0),
         )  # fmt: skip
 
     async def _meet(self, arrival: Arrival, joining: Joining) -> Meeting:

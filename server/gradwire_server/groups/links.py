@@ -57,6 +57,12 @@ class GroupLinks:
             raise self.group.error(found.number, f"group {self.group.spec.name!r}: {found.text}")
         return found.text, found.data
 
+    def watch(self) -> None:
+        for link in self._links.values():
+            if (failure := link.failure()) is not None:
+                rank, reason = failure
+                raise self.group.error(rank, f"group {self.group.spec.name!r}: {reason}")
+
     def sent_to(self, peer: int, number: int, timeout_s: float) -> bool:
         return self._links[peer].acknowledged(number, timeout_s)
 
@@ -94,16 +100,19 @@ class GroupLinks:
             "wire_bytes_sent": sum(link.wire_bytes for link in self._links.values()),
             "waited_s": round(group.waited_s, 6), "connected": sum(link.connected for link in self._links.values()),
             "reconnects": sum(max(link.reconnects, 0) for link in self._links.values()), "failed": group.failed,
+            "nccl": group.linked,
         }  # fmt: skip
 
     def detach(self) -> None:
         """End all connections at once and without a word: the peers wait until this rank is there again."""
+        self.group.unlink()
         self._listener.forget(self._key, self._links)
         for link in self._links.values():
             link.detach()
 
     def close(self, reason: str) -> None:
         """Close all links once the peers have what they need."""
+        self.group.unlink()
         self.fail(reason)
         for link in self._links.values():
             link.close()

@@ -102,12 +102,15 @@ class PeerLink:
                 self._came.wait(timeout_s)
             if self._inbox:
                 return self._inbox.popleft()
+            found = self.failure()
+            return None if found is None else Incoming(Kind.FAILED, *found, memoryview(b""))
+
+    def failure(self) -> tuple[int, str] | None:
+        """The rank that does not take part any more, and why; ``None`` while the peer does."""
+        with self._state:
             if self._failure is None and self._lost is not None and time.monotonic() > self._lost_at + FAREWELL_S:
                 self._failure = self._lost
-            if self._failure is not None:
-                rank, reason = self._failure
-                return Incoming(Kind.FAILED, rank, reason, memoryview(b""))
-            return None
+            return self._failure
 
     def acknowledged(self, number: int, timeout_s: float) -> bool:
         """Whether the peer's host has this message, or will never have it."""

@@ -21,8 +21,9 @@ class GroupHost(Protocol):
     """What a rendezvous needs of the host of a session, wherever that runs."""
 
     async def prepare_group(self, name: str) -> dict[str, Any]:
-        """Where the session's process takes connections (``address``), how people call it (``worker``), and the
-        incarnation of the group that a recovered session still has (``token``)."""
+        """Where the session's process takes connections (``address``), how people call it (``worker``), the
+        incarnation of the group that a recovered session still has (``token``), and the version of NCCL by which the
+        session may exchange tensors on GPUs (``nccl``; 0 for none)."""
 
     async def open_group(self, opening: dict[str, Any]) -> None:
         """Open a group whose ranks are all known, see :func:`opening`."""
@@ -38,7 +39,11 @@ class GroupHost(Protocol):
 
 
 class Joining(NamedTuple):
-    """A rank that wants to open a group."""
+    """A rank that wants to open a group.
+
+    Attributes:
+        nccl: tensors on GPUs may travel by NCCL.
+    """
 
     tenant: str
     group: str
@@ -47,6 +52,12 @@ class Joining(NamedTuple):
     timeout_s: float
     session: str
     host: GroupHost
+    nccl: bool = True
+
+
+def nccl_among(versions: Sequence[int]) -> bool:
+    """Whether ranks with these versions of NCCL, 0 for none, may exchange tensors by it."""
+    return len(set(versions)) == 1 and versions[0] > 0
 
 
 def sizes_differ(group: str, rank: int, session: str, wanted: int, opened: int) -> CollectiveError:
@@ -110,6 +121,7 @@ class _Member:
     address: Address
     worker: str
     token: str
+    nccl: int
 
 
 @dataclass(eq=False)
@@ -142,7 +154,10 @@ class LocalRendezvous:
     async def join(self, joining: Joining) -> dict[str, Any]:
         key = joining.tenant, joining.group
         prepared = await joining.host.prepare_group(joining.group)
-        member = _Member(joining, tuple(prepared["address"]), prepared["worker"], prepared["token"])
+        member = _Member(
+            joining, tuple(prepared["address"]), prepared["worker"], prepared["token"],
+            prepared.get("nccl", 0) if joining.nccl else 0,
+        )  # fmt: skip
         room = self._opening.setdefault(key, _Room(joining.world_size))
         if room.world_size != joining.world_size:
             raise sizes_differ(joining.group, joining.rank, joining.session, joining.world_size, room.world_size)
@@ -173,13 +188,14 @@ class LocalRendezvous:
         if resumes:
             room.token = tokens.pop()
         self._open[key] = room
+        nccl = nccl_among([member.nccl for member in room.members.values()])
         members = [(room.members[r].joining.session, room.members[r].worker) for r in range(room.world_size)]
         try:
             await asyncio.gather(*[
                 member.joining.host.open_group({
                     "name": member.joining.group, "rank": rank, "world_size": room.world_size, "token": room.token,
                     "timeout_s": member.joining.timeout_s, "members": members, "secret": room.secret,
-                    "addresses": room.addresses, "resumes": resumes,
+                    "addresses": room.addresses, "resumes": resumes, "nccl": nccl,
                 })
                 for rank, member in room.members.items()
             ])  # fmt: skip

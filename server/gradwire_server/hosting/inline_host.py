@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 import structlog
 
+from gradwire_engine.runtime import nccl
 from gradwire_protocol.errors import Unavailable
 from gradwire_protocol.frames import Chunk, Frame, Reply
 
@@ -288,9 +289,11 @@ class InlineHost:
 
     async def prepare_group(self, name: str) -> dict[str, Any]:
         runner = self._running()
+        # What goes from GPU to GPU is not kept, so a session with a journal could not be recovered.
+        nccl_version = 0 if runner.journaled else await asyncio.to_thread(nccl.version)
         return {
             "address": listener.SHARED.address, "worker": f"{socket.gethostname()}:{os.getpid()}",
-            "token": runner.groups.token(runner.session, name),
+            "token": runner.groups.token(runner.session, name), "nccl": nccl_version,
         }  # fmt: skip
 
     async def open_group(self, opening: dict[str, Any]) -> None:
@@ -301,7 +304,10 @@ class InlineHost:
         addresses = [(host, port) for host, port in opening["addresses"]]
         self._thread.shared = False  # a collective must not wait in the event loop
         await self._call(
-            lambda runner: runner.open_group(opened, opening["secret"], addresses, opening["resumes"]), mutates=True
+            lambda runner: runner.open_group(
+                opened, opening["secret"], addresses, opening["resumes"], opening.get("nccl", False)
+            ),
+            mutates=True,
         )
 
     async def attach_group(self, name: str, secret: str, addresses: Sequence[tuple[str, int]]) -> bool:

@@ -348,15 +348,20 @@ class Runner(SessionQueries):
         self._journal.append(Kind.JOIN, Notes(client=client, instance=instance, epoch=epoch), [])
         return joined
 
-    def open_group(self, opened: GroupNote, secret: str, addresses: Sequence[tuple[str, int]], resumes: bool) -> None:
+    def open_group(
+        self, opened: GroupNote, secret: str, addresses: Sequence[tuple[str, int]], resumes: bool, meets: bool
+    ) -> None:
         """Open a group of sessions, or connect one again that the session has (``resumes``).
+
+        Args:
+            meets: its ranks may exchange tensors on GPUs by NCCL.
 
         Raises:
             Unavailable: while the disk is not writable.
         """
         self._ensure_writable()
         if not resumes:
-            self.groups.open(self.session, opened, self.journaled)
+            self.groups.open(self.session, opened, self.journaled, meets)
             if self._journal is not None:
                 self._journal.append(Kind.GROUP, Notes(opened=opened), [])
         self.groups.connect(self.session, opened.name, secret, addresses)

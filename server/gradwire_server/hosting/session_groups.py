@@ -28,12 +28,16 @@ class SessionGroups:
         self.pause: Callable[[], bool] = lambda: False
         self.resume: Callable[[], None] = lambda: None
 
-    def open(self, session: Session, opened: GroupNote, keeps: bool) -> None:
-        """Let the session have this group, instead of an older one with its name."""
+    def open(self, session: Session, opened: GroupNote, keeps: bool, meets: bool = False) -> None:
+        """Let the session have this group, instead of an older one with its name.
+
+        Args:
+            keeps, meets: see :class:`.Group`.
+        """
         self.close(session, opened.name, "it was opened again")
         members = tuple([Member(*member) for member in opened.members])
         spec = GroupSpec(opened.name, opened.rank, opened.world_size, opened.token, opened.timeout_s, members)
-        session.engine.groups[opened.name] = Group(spec, keeps=keeps)
+        session.engine.groups[opened.name] = Group(spec, keeps=keeps, meets=meets and not keeps)
         self._ended.discard(opened.name)
 
     def connect(self, session: Session, name: str, secret: str, addresses: Sequence[tuple[str, int]]) -> bool:

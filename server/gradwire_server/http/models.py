@@ -517,6 +517,7 @@ class GroupCounts(BaseModel):
     connected: int = Field(description="Open connections.")
     reconnects: int = Field(description="Connections that came again.")
     failed: str = Field(description="Why the group has ended; empty while it works.")
+    nccl: bool = Field(description="Whether the ranks' GPUs are connected by NCCL, since the first collective of them.")
 
 
 class GroupList(BaseModel):

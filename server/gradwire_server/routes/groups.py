@@ -26,7 +26,10 @@ async def open_(server: TheServer, session: TheSession, body: GroupRequest) -> d
     From then on all ranks may run collectives of the group. A session that opens a group again leaves the one that it
     had under this name.
     """
-    joining = Joining(session.tenant, body.group, body.rank, body.world_size, body.timeout_s, session.id, session.host)
+    joining = Joining(
+        session.tenant, body.group, body.rank, body.world_size, body.timeout_s, session.id, session.host,
+        server.settings.nccl,
+    )  # fmt: skip
     session.opening += 1
     try:
         await server.registry.rendezvous.left(session.id, "it opens the group again", body.group)

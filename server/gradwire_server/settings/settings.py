@@ -190,6 +190,11 @@ class Settings(BaseSettings):
         ge=0,
         description="Run time of a frame in seconds, after which its remaining ops fail; 0 for no limit.",
     )
+    nccl: bool = Field(
+        default=True,
+        description="Whether ranks without journals exchange tensors on GPUs by NCCL; otherwise through host memory. A "
+        "server can only use it if all servers of the ranks do.",
+    )
     plans: Literal["on", "off"] = Field(
         default="on", description="Whether repeated frames run as plans, captured once and replayed."
     )
