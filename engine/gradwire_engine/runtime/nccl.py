@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final
@@ -24,7 +25,7 @@ from .background import Lane
 OLDEST: Final = 20700
 """NCCL 2.7, the first version that sends from one rank to another."""
 
-ABORT_PATIENCE_S: Final = 5.0
+ABORT_PATIENCE_S: Final = 1.0
 """How long an abort waits for a call that is being made, which usually takes microseconds."""
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
@@ -50,7 +51,13 @@ def version_of(cupy: Namespace) -> int:
 
 
 def _nccl(cupy: Namespace) -> Any:
-    nccl = getattr(cupy.cuda, "nccl", None)  # CuPy is also built without NCCL, or does not find its library
+    """``cupy.cuda.nccl``, a module that CuPy does not import by itself; ``None`` without NCCL's library."""
+    nccl = getattr(cupy.cuda, "nccl", None)
+    if nccl is None:
+        try:
+            nccl = import_module(f"{cupy.cuda.__name__}.nccl")
+        except ImportError:
+            return None
     return nccl if getattr(nccl, "available", False) else None
 
 
@@ -245,7 +252,7 @@ class Link:
                     self._do(job, ring, stream)
                     del job
                 with self._calling:
-                    comm, self._comm = self._comm, None
+                    comm, self._comm = (None, self._comm) if self._aborted else (self._comm, None)
                 if comm is not None:
                     comm.destroy()
         except BaseException as error:  # whoever waits for the link raises it
