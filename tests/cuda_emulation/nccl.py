@@ -56,7 +56,7 @@ class Network:
     """
 
     def __init__(self) -> None:
-        self.worlds: dict[tuple[int, ...], _World] = defaultdict(_World)
+        self.worlds: dict[bytes, _World] = defaultdict(_World)
         self.ids = itertools.count(1)
         self.versions: dict[int, int] = {}
         self.broken: set[int] = set()
@@ -70,9 +70,9 @@ class Network:
 
 
 class _Communicator:
-    def __init__(self, nccl: _Nccl, ranks: int, unique: tuple[int, ...], rank: int) -> None:
+    def __init__(self, nccl: _Nccl, ranks: int, unique: bytes, rank: int) -> None:
+        assert type(unique) is bytes
         assert len(unique) == 128
-        assert all(-128 <= number < 128 for number in unique), "CuPy takes signed numbers"
         self.index = nccl.cuda.current()
         self.network, self.rank, self.ranks = nccl.network, rank, ranks
         self.world = world = self.network.worlds[unique]
@@ -181,11 +181,11 @@ class _Nccl:
     def get_version(self) -> int:
         return self.network.versions.get(self.index, 22304)
 
-    def get_unique_id(self) -> tuple[int, ...]:
+    def get_unique_id(self) -> bytes:
         number = next(self.network.ids)
-        return tuple((number * (i + 3)) % 256 - 128 for i in range(128))
+        return bytes((number * (i + 3)) % 256 for i in range(128))
 
-    def NcclCommunicator(self, ranks: int, unique: tuple[int, ...], rank: int) -> _Communicator:
+    def NcclCommunicator(self, ranks: int, unique: bytes, rank: int) -> _Communicator:
         return _Communicator(self, ranks, unique, rank)
 
     def groupStart(self) -> None:

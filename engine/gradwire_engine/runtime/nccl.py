@@ -22,8 +22,8 @@ from .arrays import DeviceArray, Namespace
 from .backends import CupyBackend, cuda_device_count, expect_any_float
 from .background import Lane
 
-OLDEST: Final = 20700
-"""NCCL 2.7, the first version that sends from one rank to another."""
+OLDEST: Final = 20900
+"""NCCL 2.9: it sends from one rank to another, and numbers its versions as all do since."""
 
 ABORT_PATIENCE_S: Final = 1.0
 """How long an abort waits for a call that is being made, which usually takes microseconds."""
@@ -81,7 +81,8 @@ def unique_id(cupy: Namespace) -> bytes:
     Raises:
         Exception: CuPy's own, when NCCL cannot listen.
     """
-    return bytes([number & 0xFF for number in _nccl(cupy).get_unique_id()])  # CuPy has signed numbers
+    found: bytes = _nccl(cupy).get_unique_id()
+    return found
 
 
 class Ring:
@@ -144,7 +145,7 @@ class Link:
     def __init__(self, name: str, device: str, backend: CupyBackend, rank: int, world_size: int, unique: bytes) -> None:
         self.name, self.device, self.backend = name, device, backend
         self.rank, self.world_size = rank, world_size
-        self._unique = tuple([number - 256 if number > 127 else number for number in unique])
+        self._unique = unique
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._calling = threading.Lock()
         self._comm: Any = None
