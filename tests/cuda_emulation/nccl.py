@@ -122,7 +122,7 @@ class _Communicator:
         assert count > 0
         assert kind == UINT8
         assert 0 <= peer < self.ranks
-        assert peer != self.rank
+        assert peer != self.rank or self.nccl.grouped, "a rank that sends to itself receives at the same time"
         assert stream == self.nccl.cuda.get_current_stream().ptr, "on the stream of the thread, as the sums are"
         assert self.index == self.nccl.cuda.current(), "on the communicator's device"
         if self.index in self.network.fails:
@@ -188,6 +188,11 @@ class _Nccl:
     def NcclCommunicator(self, ranks: int, unique: bytes, rank: int) -> _Communicator:
         return _Communicator(self, ranks, unique, rank)
 
+    @property
+    def grouped(self) -> bool:
+        """Whether this thread is between the calls that begin and end a group."""
+        return getattr(self._thread, "depth", 0) > 0
+
     def groupStart(self) -> None:
         self._thread.depth = getattr(self._thread, "depth", 0) + 1
         if self._thread.depth == 1:
@@ -203,7 +208,7 @@ class _Nccl:
 
     def do(self, *phases: Callable[[], None]) -> None:
         """Publish, receive, and wait: within a group, all calls at the same time."""
-        if getattr(self._thread, "depth", 0):
+        if self.grouped:
             self._thread.waiting.append(phases)
             return
         for phase in phases:

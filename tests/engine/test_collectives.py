@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import queue
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -12,54 +11,18 @@ import pytest
 
 from gradwire_engine.autograd.engine import Engine
 from gradwire_engine.runtime.backends import Backends
-from gradwire_engine.runtime.groups import Exchanged, Group, GroupSpec, Member
+from gradwire_engine.runtime.groups import Exchanged, Group
 from gradwire_engine.session.session import Session
 from gradwire_engine.snapshot import NotImageable, restore, take
 from gradwire_protocol.errors import CollectiveError, GroupNotOpen
 from tests.strict_backend import StrictArray, StrictBackend
-
-
-class Wires:
-    """What one rank has of queues between all."""
-
-    def __init__(self, group: Group, queues: dict[tuple[int, int], queue.SimpleQueue[Any]]) -> None:
-        self.group, self._queues = group, queues
-
-    def post(self, peer: int) -> None:
-        sent = self.group.outbox[peer][-1]
-        self._queues[self.group.rank, peer].put((sent.what, sent.data))
-
-    def take(self, peer: int, timeout_s: float) -> tuple[str, bytes] | None:
-        try:
-            found: tuple[str, bytes] = self._queues[peer, self.group.rank].get(timeout=timeout_s or 0.001)
-        except queue.Empty:
-            return None
-        return found
-
-    def sent_to(self, peer: int, number: int, timeout_s: float) -> bool:
-        return True
-
-    def committed(self, received: Sequence[int]) -> None:
-        pass
-
-    def fail(self, reason: str) -> None:
-        pass
-
-    def paused(self) -> bool:
-        return False
-
-    def resumed(self) -> None:
-        pass
-
-
-def spec(rank: int, ranks: int, timeout_s: float = 30.0) -> GroupSpec:
-    return GroupSpec("world", rank, ranks, "token", timeout_s, tuple([Member(f"s{r}", "here") for r in range(ranks)]))
+from tests.wired_ranks import Wires, queues_of, spec
 
 
 def together(engines: list[Engine], work: Callable[[Engine, int], Any], keeps: bool = False) -> list[Any]:
     """Let each engine do something as a rank of a new group."""
     ranks = len(engines)
-    queues = {(a, b): queue.SimpleQueue[Any]() for a in range(ranks) for b in range(ranks)}
+    queues = queues_of(ranks)
     for rank, engine in enumerate(engines):
         group = engine.groups["world"] = Group(spec(rank, ranks), keeps=keeps)
         group.communicator = Wires(group, queues)
@@ -141,7 +104,7 @@ def test_a_snapshot_keeps_groups_once_the_peers_have_committed() -> None:
 def test_a_rank_that_does_not_come_is_named() -> None:
     engine = Engine()
     group = engine.groups["world"] = Group(spec(0, 2, timeout_s=0.1))
-    group.communicator = Wires(group, {(a, b): queue.SimpleQueue[Any]() for a in range(2) for b in range(2)})
+    group.communicator = Wires(group, queues_of(2))
     x = engine.from_numpy(np.ones(3))
     with pytest.raises(CollectiveError, match=r"rank 1 \(session s1 on here\) did not come") as caught:
         engine.call("all_reduce_", x, "world", "sum")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,9 +12,9 @@ import pytest
 from gradwire_engine.runtime.deadline import Clock
 from gradwire_engine.runtime.groups import Exchanged, Group
 from gradwire_engine.session.session import Session
+from tests.wired_ranks import Wires, queues_of, spec
 
 from .test_cancelled_frames import Program
-from .test_collectives import Wires, spec
 
 SIZE = 33
 LAYERS = 3
@@ -69,7 +68,7 @@ class Watched(Wires):
 
 
 def pair(**fields: Any) -> list[Rank]:
-    queues = {(a, b): queue.SimpleQueue[Any]() for a in range(2) for b in range(2)}
+    queues = queues_of(2)
     ranks = [Rank(i, **fields) for i in range(2)]
     for rank in ranks:
         rank.group.communicator = Watched(rank, queues)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -15,37 +14,15 @@ import pytest
 
 from gradwire_engine.autograd.engine import Engine
 from gradwire_engine.runtime import nccl
+from gradwire_engine.runtime.backends import available_devices
 from gradwire_engine.runtime.deadline import Clock
 from gradwire_engine.runtime.groups import Group
 from gradwire_protocol.errors import Cancelled, CollectiveError, GroupNotOpen
 from tests.cuda_emulation.nccl import ConnectedBackend, Network
 from tests.strict_backend import StrictArray
-
-from .test_collectives import Wires, spec
+from tests.wired_ranks import Links, queues_of, spec
 
 Work = Callable[[Engine, int, str], Any]
-
-
-class Links(Wires):
-    """Wires whose ends hear of each other's failure, as links do."""
-
-    def __init__(self, group: Group, queues: Any, failed: dict[int, str]) -> None:
-        super().__init__(group, queues)
-        self.failed = failed
-
-    def watch(self) -> None:
-        for rank, reason in list(self.failed.items()):
-            if rank != self.group.rank:
-                raise self.group.error(rank, reason)
-
-    def take(self, peer: int, timeout_s: float) -> tuple[str, bytes] | None:
-        found = super().take(peer, timeout_s)
-        if found is None and peer in self.failed:
-            raise self.group.error(peer, self.failed[peer])
-        return found
-
-    def fail(self, reason: str) -> None:
-        self.failed[self.group.rank] = reason
 
 
 class Ranks:
@@ -58,7 +35,7 @@ class Ranks:
 
     def __init__(self, size: int, buses: Sequence[int] = (), meets: bool = True, timeout_s: float = 30.0) -> None:
         self.network = Network()
-        self.queues = {(a, b): queue.SimpleQueue[Any]() for a in range(size) for b in range(size)}
+        self.queues = queues_of(size)
         self.failed: dict[int, str] = {}
         self.engines = [Engine() for _ in range(size)]
         for rank, engine in enumerate(self.engines):
@@ -334,5 +311,6 @@ def test_a_frame_that_is_cancelled_ends_the_collective_of_all() -> None:
     assert settled(lambda: sorted(ranks.network.aborted) == [0, 1])
 
 
+@pytest.mark.skipif(len(available_devices()) > 1, reason="there is a GPU")
 def test_without_gpus_there_is_no_version() -> None:
     assert nccl.version() == 0

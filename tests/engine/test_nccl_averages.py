@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -12,10 +11,9 @@ import pytest
 from gradwire_engine.runtime.groups import Group
 from gradwire_engine.session.session import Session
 from tests.cuda_emulation.nccl import ConnectedBackend, Network
+from tests.wired_ranks import Links, queues_of, spec
 
 from .test_cancelled_frames import Program
-from .test_collectives import spec
-from .test_nccl import Links
 
 SIZE = 33
 LAYERS = 3
@@ -70,7 +68,7 @@ class Watched(Links):
 
 def ranks(network: Network, buses: Sequence[int], meets: bool = True) -> list[Rank]:
     size = len(buses)
-    queues = {(a, b): queue.SimpleQueue[Any]() for a in range(size) for b in range(size)}
+    queues = queues_of(size)
     made = [Rank(network, rank, size, bus, meets) for rank, bus in enumerate(buses)]
     for rank in made:
         rank.group.communicator = Watched(rank, queues)

@@ -1,8 +1,9 @@
 """``python3 -m tests.gpu``: checks the engine on a GPU, from the compiler to the training step, and times it.
 
 It compiles every CUDA source, then compares hot ops with PyTorch on the same device, graphs with their single
-launches, plans with the tape bit by bit, and every op with samples on CuPy with NumPy. ``--bench`` also times the
-engine against PyTorch and writes ``benchmarks/results/gpu.md``; ``--only bench`` does only that.
+launches, plans with the tape bit by bit, NCCL with the way through host memory, and every op with samples on CuPy with
+NumPy. ``--bench`` also times the engine against PyTorch and writes ``benchmarks/results/gpu.md``; ``--only bench`` does
+only that.
 
 It needs no network. It needs a GPU, Python with NumPy, ml_dtypes, msgspec, PyTorch (samples are torch tensors) and
 CuPy, and the sources on the path; plans also need pytest and the client's packages, and models the server's. The last
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 NOTHING_CHECKED = 3
 NEEDED = ("numpy", "ml_dtypes", "msgspec", "torch", "gradwire_protocol", "gradwire_engine")
-PARTS = ("sources", "torch", "graphs", "plans", "served", "ops", "bench")
+PARTS = ("sources", "torch", "graphs", "nccl", "plans", "served", "ops", "bench")
 WHOLE = tuple(part for part in PARTS if part not in ("ops", "bench"))
 """What one process runs as a whole."""
 MOST_JOBS = 12
@@ -134,17 +135,20 @@ def _divided(options: argparse.Namespace, jobs: int) -> tuple[int, int]:
 
 def _part(part: str, checks: Checks, device: str) -> None:
     """Run the checks of one part that are no samples of ops."""
-    from tests.gpu import against_torch, graphs, plans, served, sources
+    from tests.gpu import against_torch, connected, graphs, plans, served, sources
 
-    if part == "graphs" and device == "cpu":
-        print("graphs: not checked, they need a GPU")
+    if part in ("graphs", "nccl") and device == "cpu":
+        print(f"{part}: not checked, this needs a GPU")
         return
-    absent = {"plans": plans.missing, "served": served.missing}.get(part, str)()
+    absent = {"plans": plans.missing, "served": served.missing, "nccl": connected.missing}.get(part, str)()
     if absent:
         print(f"{part}: not checked, this Python lacks {absent}")
         return
     before = checks.passed, checks.failed
-    parts = {"sources": sources, "torch": against_torch, "graphs": graphs, "plans": plans, "served": served}
+    parts = {
+        "sources": sources, "torch": against_torch, "graphs": graphs, "nccl": connected, "plans": plans,
+        "served": served,
+    }  # fmt: skip
     for label, check in parts[part].checks(device):
         checks.check(label, check)
     print(f"{part}: {checks.passed - before[0]} passed, {checks.failed - before[1]} failed", flush=True)

@@ -185,13 +185,15 @@ class Link:
         """Raise what NCCL has noticed by itself."""
         if self._aborted:
             raise self._failed(lane, RuntimeError("the communicator was aborted"))
-        comm = self._comm
-        if comm is None:
-            return
+        if not self._calling.acquire(blocking=False):
+            return  # a call is being made, which tells by itself
         try:
-            comm.check_async_error()
+            if self._comm is not None:
+                self._comm.check_async_error()
         except Exception as error:
             raise self._failed(lane, error) from None
+        finally:
+            self._calling.release()
 
     def _failed(self, lane: Lane, error: BaseException) -> Exception:
         return lane.error(lane.rank, f"NCCL failed on {lane.named(lane.rank)}: {error or type(error).__name__}")
