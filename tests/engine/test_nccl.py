@@ -17,6 +17,8 @@ from gradwire_engine.runtime import nccl
 from gradwire_engine.runtime.backends import available_devices
 from gradwire_engine.runtime.deadline import Clock
 from gradwire_engine.runtime.groups import Group
+from gradwire_engine.session.session import Session
+from gradwire_engine.snapshot import restore, take
 from gradwire_protocol.errors import Cancelled, CollectiveError, GroupNotOpen
 from tests.cuda_emulation.nccl import ConnectedBackend, Network
 from tests.strict_backend import StrictArray
@@ -198,6 +200,18 @@ def test_a_rank_that_has_moved_is_connected_again() -> None:
     assert ranks.run(reduce_once) == [[6.0] * 5] * 3
     assert sorted(ranks.network.made) == [0, 0, 1, 1, 2, 2]
     assert all(group.linked for group in ranks.groups)
+
+
+@pytest.mark.parametrize("meets", [True, False])
+def test_a_session_that_moves_takes_along_how_its_group_was_opened(meets: bool) -> None:
+    """Images of the version before do not tell."""
+    session = Session()
+    session.engine.groups["world"] = Group(spec(1, 2), meets=meets)
+    image = take(session)
+    assert restore(image, session.limits).engine.groups["world"].meets == meets
+    (row,) = image.facts["groups"]
+    image.facts["groups"] = [row[:-1]]
+    assert not restore(image, session.limits).engine.groups["world"].meets
 
 
 def settled(what: Callable[[], bool]) -> bool:

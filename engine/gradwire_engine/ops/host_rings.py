@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..runtime.arrays import Array, Namespace
-from ..runtime.background import Lane
+from ..runtime.lane import Lane
 
 CHUNK_BYTES: Final = 1 << 18
 """The size of the pieces that travel on their own."""

@@ -13,8 +13,8 @@ from ..autograd.engine_context import EngineContext
 from ..autograd.tensor import Tensor
 from ..runtime.arrays import Array, Namespace, native
 from ..runtime.backends import Backend, CupyBackend
-from ..runtime.background import Lane
 from ..runtime.groups import Group
+from ..runtime.lane import Lane
 from . import device_rings, host_rings
 
 

@@ -18,7 +18,7 @@ import msgspec
 
 from . import nccl
 from .backends import CupyBackend
-from .background import Lane
+from .lane import Lane
 from .nccl import Link, Ring
 
 T = TypeVar("T")

@@ -22,9 +22,10 @@ from gradwire_protocol.errors import Cancelled, CollectiveError, GroupNotOpen
 
 from .arrays import Array
 from .backends import CupyBackend
-from .background import POLL_S, Background, BackgroundQueue, Lane
+from .background import POLL_S, Background, BackgroundQueue
 from .deadline import Clock
 from .device_peers import DevicePeers, Meeting
+from .lane import Lane
 
 CONNECTIONS_S: Final = 15.0
 """How long a collective of a recovered session waits for the host to connect the group again."""

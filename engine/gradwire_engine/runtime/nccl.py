@@ -2,7 +2,7 @@
 
 All calls of a communicator are made in a thread of its own. A call may wait for a peer (the first between two GPUs
 connects them) and a kernel waits for its other side, so whoever needs the result asks that thread again and again, and
-looks meanwhile whether the peers are still there (:meth:`.background.Lane.wait`). If they are not, :meth:`Link.abort`
+looks meanwhile whether the peers are still there (:meth:`.Lane.wait`). If they are not, :meth:`Link.abort`
 ends calls and kernels.
 """
 
@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from .arrays import DeviceArray, Namespace
 from .backends import CupyBackend, cuda_device_count, expect_any_float
-from .background import Lane
+from .lane import Lane
 
 OLDEST: Final = 20900
 """NCCL 2.9: it sends from one rank to another, and numbers its versions as all do since."""
