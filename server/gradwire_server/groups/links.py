@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -116,4 +117,10 @@ class GroupLinks:
         self.fail(reason)
         for link in self._links.values():
             link.close()
+        threading.Thread(target=self._forget, name=f"rank-{self.group.rank}-leaves", daemon=True).start()
+
+    def _forget(self) -> None:
+        # A peer may connect only now, and need what this rank has sent to it.
+        for link in self._links.values():
+            link.ended()
         self._listener.forget(self._key, self._links)

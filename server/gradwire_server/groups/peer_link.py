@@ -69,7 +69,8 @@ class PeerLink:
         self._closing = 0.0
         self.wire_bytes = 0
         self.reconnects = -1
-        threading.Thread(target=self._run_writer, name=f"rank-{group.rank}-to-{peer}", daemon=True).start()
+        self._writer = threading.Thread(target=self._run_writer, name=f"rank-{group.rank}-to-{peer}", daemon=True)
+        self._writer.start()
         if group.rank > peer:
             threading.Thread(target=self._run_connector, name=f"rank-{group.rank}-dials-{peer}", daemon=True).start()
 
@@ -132,7 +133,7 @@ class PeerLink:
         """The peer will not come any more. What it has sent may still be on its way, until its connection ends."""
         with self._state:
             self._lost, self._lost_at = (rank, reason), time.monotonic()
-            if self._connection is None:
+            if self._connection is None and self.reconnects >= 0:
                 self._failure = self._failure or self._lost
             self._came.notify_all()
             self._state.notify_all()
@@ -149,6 +150,10 @@ class PeerLink:
         with self._state:
             self._closing = time.monotonic() + LINGER_S
             self._state.notify_all()
+
+    def ended(self) -> None:
+        """Wait until a link that is closed has ended."""
+        self._writer.join()
 
     def detach(self) -> None:
         """End the link at once; the peer is to find this rank elsewhere."""
