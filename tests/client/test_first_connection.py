@@ -155,7 +155,7 @@ def test_a_question_beside_the_stream_waits_for_a_server_that_restarts() -> None
             x = gradwire.ones(3)
             x.set_name("x")
             session.synchronize()
-            session.rest._http.close()
+            session.rest.close()
             session.rest = type(session.rest)(front.url, server.api_key, patience=60)
             front.answers = ["503"] * (TRIES + 5)
             assert session.tensor("x").tolist() == [1.0, 1.0, 1.0]

@@ -36,7 +36,7 @@ def test_two_clients_share_a_session_by_name():
     first = gradwire.connect()
     (gradwire.ones(2, 3) * 7).set_name("weights")
     first.flush()
-    joined = gradwire.open_session(first.url, first.rest._http.headers["Authorization"][7:], session=first.id)
+    joined = gradwire.open_session(first.url, first.rest.clients.headers["Authorization"][7:], session=first.id)
     found = joined.tensor("weights")
     assert found.shape == (2, 3) and found.sum().item() == 42.0
     with pytest.raises(LookupError, match="nothing"):

@@ -17,13 +17,20 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypedDict
 
 from ..live_server import API_KEY, SOURCES, live_server
 from .training import train
 
 PAUSE_S = 0.5
 """A step that takes longer is a pause: it waited for something that was killed or moved."""
+
+
+class Trained(TypedDict):
+    """What a program comes to: the digest of its weights, and the loss of each step."""
+
+    weights: str
+    losses: list[float]
 
 
 @dataclass
@@ -44,28 +51,41 @@ class Plan:
         environment = os.environ | {"PYTHONPATH": SOURCES, "OMP_NUM_THREADS": "1"}
         return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    def undisturbed(self, seeds: range) -> list[str]:
-        """The digests of the weights of undisturbed runs."""
+    def undisturbed(self, seeds: range) -> list[Trained]:
+        """What undisturbed runs come to."""
         import gradwire
 
         with live_server(max_sessions=len(seeds) + 1) as server:
             found = []
             for seed in seeds:
+                losses: list[float] = []
                 with gradwire.connect(server.url, server.api_key):
-                    found.append(hashlib.sha256(train(steps=self.steps, seed=seed)).hexdigest())
+                    weights = train(steps=self.steps, seed=seed, losses=losses)
+                found.append({"weights": hashlib.sha256(weights).hexdigest(), "losses": losses})
             return found
 
 
-def summary(programs: Sequence[subprocess.Popen[str]], expected: Sequence[str]) -> dict[str, Any]:
-    """Wait for programs: how many have the right weights, their pauses and errors."""
+def summary(programs: Sequence[subprocess.Popen[str]], expected: Sequence[Trained]) -> dict[str, Any]:
+    """Wait for programs: how many have the right weights, their pauses and errors, and where the wrong ones went wrong."""
     outcomes = [_outcome(each) for each in programs]
     pauses = sorted(pause for each in outcomes for pause in each.get("pauses", ()))
-    right = [each.get("weights") == digest for each, digest in zip(outcomes, expected, strict=True)]
+    pairs = list(zip(outcomes, expected, strict=True))
+    right = [found.get("weights") == wanted["weights"] for found, wanted in pairs]
+    wrong = [_difference(found, wanted) for (found, wanted), same in zip(pairs, right, strict=True) if not same]
     return {
         "sessions": len(programs), "identical": sum(right), "pauses": len(pauses), "median_s": _part(pauses, 0.5),
         "p95_s": _part(pauses, 0.95), "longest_s": pauses[-1] if pauses else 0.0,
-        "errors": [each["error"] for each in outcomes if "error" in each],
+        "errors": [each["error"] for each in outcomes if "error" in each], "wrong": wrong,
     }  # fmt: skip
+
+
+def _difference(found: dict[str, Any], wanted: Trained) -> dict[str, Any]:
+    """The first step whose loss is another one."""
+    losses = found.get("losses", [])
+    for step, (had, should) in enumerate(zip(losses, wanted["losses"], strict=False)):
+        if had != should:
+            return {"step": step, "losses": losses[step : step + 3], "wanted": wanted["losses"][step : step + 3]}
+    return {"step": len(losses)}
 
 
 def _outcome(process: subprocess.Popen[str]) -> dict[str, Any]:
@@ -94,16 +114,17 @@ def main() -> None:
     command.add_argument("--durability", required=True)
     options = command.parse_args()
     times: list[float] = []
+    losses: list[float] = []
 
     def step(number: int) -> None:
         time.sleep(options.pace)
         times.append(time.monotonic())
 
     with gradwire.connect(options.url, API_KEY, durability=options.durability, patience=300):
-        weights = train(step, options.steps, options.seed)
+        weights = train(step, options.steps, options.seed, losses)
     longest = [b - a - options.pace for a, b in pairwise(times)]
     pauses = [round(each, 3) for each in longest if each > PAUSE_S]
-    print(json.dumps({"weights": hashlib.sha256(weights).hexdigest(), "pauses": pauses}))
+    print(json.dumps({"weights": hashlib.sha256(weights).hexdigest(), "losses": losses, "pauses": pauses}))
 
 
 if __name__ == "__main__":

@@ -12,9 +12,22 @@ from gradwire import nn, optim
 STEPS = 24
 
 
-def train(step: Callable[[int], None] = lambda number: None, steps: int = STEPS, seed: int = 0) -> bytes:
-    """Train in the current session, with random numbers of the session in each step. ``step`` is called before each.
-    Returns the final weights and the last loss."""
+def train(
+    step: Callable[[int], None] = lambda number: None,
+    steps: int = STEPS,
+    seed: int = 0,
+    losses: list[float] | None = None,
+) -> bytes:
+    """Train in the current session, with random numbers of the session in each step.
+
+    Args:
+        step: called with the number of each step, before it.
+        losses: where the loss of each step is written to.
+
+    Returns:
+        The final weights and the last loss.
+    """
+    seen = [] if losses is None else losses
     gradwire.manual_seed(seed)
     model = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Dropout(0.25), nn.Linear(16, 1))
     optimizer = optim.Adam(model.parameters(), lr=0.01)
@@ -27,7 +40,7 @@ def train(step: Callable[[int], None] = lambda number: None, steps: int = STEPS,
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        loss.item()
+        seen.append(loss.item())
     assert loss is not None
     values = [each.detach().numpy() for each in (*model.parameters(), loss)]
     return b"".join(each.tobytes() for each in values)

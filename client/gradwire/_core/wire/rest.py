@@ -16,6 +16,7 @@ from gradwire_protocol.errors import ArgumentValueError, GradwireError, TooManyR
 from ..context.trace_context import traceparent
 from . import tls
 from .connection import retry_after
+from .http_clients import HttpClients
 from .http_logging import unlogged
 from .retry import LONGEST_PAUSE_S, RetryPolicy
 
@@ -37,15 +38,10 @@ class RestClient:
     """
 
     def __init__(self, url: str, api_key: str | None, timeout: float = 30.0, patience: float | None = None) -> None:
-        import httpx
-
         self._timeout = timeout
         self._patience = patience
-
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        # Without TLS there is nothing to verify, and loading the certificate authorities would take 20 ms.
-        verify = tls.context(url) if url.startswith("https:") else False
-        self._http = httpx.Client(base_url=url.rstrip("/"), headers=headers, timeout=timeout, verify=verify)
+        self.clients = HttpClients(url, headers, timeout)
 
     def get(self, path: str) -> Any:
         """GET a path and decode the JSON answer."""
@@ -60,8 +56,8 @@ class RestClient:
         import httpx
 
         try:
-            with unlogged():
-                self._http.delete(path, timeout=CANCEL_PATIENCE_S)
+            with unlogged(), self.clients.borrowed() as http:
+                http.delete(path, timeout=CANCEL_PATIENCE_S)
         except httpx.HTTPError:
             pass
 
@@ -77,7 +73,11 @@ class RestClient:
         import httpx
 
         try:
-            with unlogged(), self._http.stream("GET", path, timeout=FILE_PATIENCE_S) as response:
+            with (
+                unlogged(),
+                self.clients.borrowed() as http,
+                http.stream("GET", path, timeout=FILE_PATIENCE_S) as response,
+            ):
                 if not response.is_success:
                     response.read()
                     raise problem_error(response)
@@ -92,8 +92,8 @@ class RestClient:
 
         headers = {"Content-Type": kind, "Content-Length": str(size)}
         try:
-            with unlogged():
-                response = self._http.post(path, content=pieces, headers=headers, params=query, timeout=FILE_PATIENCE_S)
+            with unlogged(), self.clients.borrowed() as http:
+                response = http.post(path, content=pieces, headers=headers, params=query, timeout=FILE_PATIENCE_S)
         except httpx.TransportError as error:
             raise self._unreachable(error) from None
         if response.is_success:
@@ -102,16 +102,16 @@ class RestClient:
 
     def _unreachable(self, error: Exception) -> GradwireError:
         if (cause := _certificate(error)) is not None:
-            return tls.distrusted(str(self._http.base_url), cause)
-        url = self._http.base_url
-        if url.scheme == "http" and str(error).startswith("Server disconnected"):
+            return tls.distrusted(self.clients.url, cause)
+        url = self.clients.url
+        if url.startswith("http:") and str(error).startswith("Server disconnected"):
             return Unavailable(f"{url} closed the connection without an answer: it may require https://")
         return Unavailable(f"{url} cannot be reached: {error}")
 
     def close(self) -> None:
         """Close the connections."""
         with unlogged():
-            self._http.close()
+            self.clients.close()
 
     def _safely(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None, *,
@@ -135,11 +135,10 @@ class RestClient:
         if trace := traceparent():
             headers = {**(headers or {}), "traceparent": trace}
         try:
-            with unlogged():
-                response = self._http.request(method, path, json=body, headers=headers, timeout=timeout)
+            with unlogged(), self.clients.borrowed() as http:
+                response = http.request(method, path, json=body, headers=headers, timeout=timeout)
         except httpx.UnsupportedProtocol:
-            url = str(self._http.base_url).rstrip("/")
-            raise ArgumentValueError(f"{url!r} is not a server URL: it must begin with http:// or https://") from None
+            raise ArgumentValueError(f"{self.clients.url!r} is not a server URL: it must begin with http:// or https://") from None
         except httpx.TransportError as error:
             raise self._unreachable(error) from None
         if response.is_success:
