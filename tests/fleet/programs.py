@@ -17,10 +17,18 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypedDict
+from typing import Any, Final, TypedDict
 
 from ..live_server import API_KEY, SOURCES, live_server
 from .training import train
+
+KERNELS: Final[dict[str, Any]] = {"compiled_kernels": "off"}
+"""Of all servers: a session switches to compiled kernels, which round differently, when its process has loaded them."""
+
+SETTINGS: Final[dict[str, Any]] = KERNELS | {
+    "log_level": "error", "max_key_sessions": 0, "placement_timeout_s": 120, "sessions_per_worker": 3, "lease_s": 6,
+}  # fmt: skip
+"""Of the fleet; the lease is the default one, since such a run keeps a small machine busy."""
 
 PAUSE_S = 0.5
 """A step that takes longer is a pause: it waited for something that was killed or moved."""
@@ -55,7 +63,7 @@ class Plan:
         """What undisturbed runs come to."""
         import gradwire
 
-        with live_server(max_sessions=len(seeds) + 1) as server:
+        with live_server(max_sessions=len(seeds) + 1, **KERNELS) as server:
             found = []
             for seed in seeds:
                 losses: list[float] = []
@@ -66,7 +74,7 @@ class Plan:
 
 
 def summary(programs: Sequence[subprocess.Popen[str]], expected: Sequence[Trained]) -> dict[str, Any]:
-    """Wait for programs: how many have the right weights, their pauses and errors, and where the wrong ones went wrong."""
+    """Wait for programs: how many have the right weights, their pauses and errors, and where wrong ones went wrong."""
     outcomes = [_outcome(each) for each in programs]
     pauses = sorted(pause for each in outcomes for pause in each.get("pauses", ()))
     pairs = list(zip(outcomes, expected, strict=True))

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..live_server import ADMIN_KEY
-from .programs import Plan, summary
+from .programs import SETTINGS, Plan, summary
 from .running_fleet import RunningFleet, running_fleet
 
 FIRST_STEPS_S = 5.0
@@ -71,9 +71,7 @@ def main() -> int:
     options = command.parse_args()
     plan, seeds = Plan(options.steps, options.pace), range(options.sessions)
     expected = plan.undisturbed(seeds)
-    limits = {"max_key_sessions": 0, "placement_timeout_s": 120, "sessions_per_worker": 3, "worker_cpus": 0.4}
-    settings: dict[str, Any] = {"store": options.store, "log_level": "error", **limits}
-    with running_fleet(**settings) as fleet:
+    with running_fleet(store=options.store, worker_cpus=0.4, **SETTINGS) as fleet:
         other = fleet.state()["nodes"][0]["id"]
         drain(fleet, other)  # so that all sessions begin on one node
         programs = [plan.start(fleet.url, seed, "none" if seed % 5 == 4 else "durable") for seed in seeds]

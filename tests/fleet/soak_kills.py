@@ -12,10 +12,9 @@ import random
 import sys
 import time
 from contextlib import suppress
-from typing import Any
 
 from .forwarder import forwarder
-from .programs import Plan, summary
+from .programs import SETTINGS, Plan, summary
 from .running_fleet import RunningFleet, kill, running_fleet
 
 
@@ -46,9 +45,9 @@ def main() -> int:
     command = argparse.ArgumentParser(description=__doc__)
     command.add_argument("--kills", type=int, default=200)
     command.add_argument("--sessions", type=int, default=20)
-    command.add_argument("--steps", type=int, default=400)
+    command.add_argument("--steps", type=int, default=1500)
     command.add_argument("--pace", type=float, default=0.2, help="seconds between a program's steps")
-    command.add_argument("--every", type=float, default=2.0, help="seconds between kills")
+    command.add_argument("--every", type=float, default=5.0, help="seconds between kills")
     command.add_argument("--seconds", type=float, default=3600.0, help="stop killing after this time")
     command.add_argument("--seed", type=int, default=0)
     command.add_argument("--store", required=True, help="an empty directory, or s3://bucket/prefix")
@@ -57,9 +56,7 @@ def main() -> int:
     expected = plan.undisturbed(seeds)
     chance = random.Random(options.seed)
     kills: dict[str, int] = {}
-    limits = {"max_key_sessions": 0, "placement_timeout_s": 120, "sessions_per_worker": 3, "warm_workers": 2}
-    settings: dict[str, Any] = {"store": options.store, "log_level": "error", **limits}
-    with running_fleet(**settings) as fleet:
+    with running_fleet(store=options.store, warm_workers=4, **SETTINGS) as fleet:
         fleet.start_gateway()
         with forwarder(lambda: [each.url for each in fleet.gateways if each.alive]) as url:
             programs = [plan.start(url, seed) for seed in seeds]

@@ -480,7 +480,7 @@ class Directory:
     async def drain(self, node: str) -> dict[str, Any]:
         """Move all sessions away from a node, and start no workers there."""
         found = self._find_node(node)
-        self.workers.drained.add(found)
+        self.workers.avoid(found)
         moved: list[str] = []
         kept: list[str] = []
         states = [each for each in self.workers.known.values() if each.node == found]
@@ -506,8 +506,7 @@ class Directory:
     async def undrain(self, node: str) -> dict[str, Any]:
         """Let a drained node take workers again."""
         found = self._find_node(node)
-        self.workers.drained.discard(found)
-        self.workers.refill()
+        self.workers.use(found)
         return {"node": found}
 
     def _find_node(self, name: str) -> str:

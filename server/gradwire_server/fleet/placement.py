@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Any, Final
 
 import ray
@@ -38,6 +39,7 @@ class FleetWorkerState:
     """A worker that the Directory knows.
 
     Attributes:
+        avoided: the nodes that were drained when Ray was asked to place it.
         assigned: the tenant or the session that it belongs to; empty for a warm worker.
         placed: Ray has found a node for it.
         ready: it listens.
@@ -49,6 +51,7 @@ class FleetWorkerState:
     id: str
     handle: Any
     resources: Resources
+    avoided: frozenset[str] = frozenset()
     placed: bool = False
     ready: bool = False
     draining: bool = False
@@ -132,8 +135,7 @@ class Workers:
                         self._waiting.pop(resources, None)
 
     def _choose(self, owner: str, resources: Resources, avoided: str) -> FleetWorkerState | None:
-        most = 1 if self.settings.worker_per == "session" else self.settings.sessions_per_worker
-        best = None
+        most, best = self._most, None
         for each in self.known.values():
             if not each.ready or each.draining or each.resources != resources or each.assigned not in ("", owner):
                 continue
@@ -143,6 +145,11 @@ class Workers:
                 return each
             best = best or each
         return best
+
+    @property
+    def _most(self) -> int:
+        """How many sessions a worker may have."""
+        return 1 if self.settings.worker_per == "session" else self.settings.sessions_per_worker
 
     def unreserve(self, state: FleetWorkerState) -> None:
         """A session that was placed on a worker is there, or will not come."""
@@ -202,35 +209,44 @@ class Workers:
 
     def refill(self) -> None:
         """Start the workers that waiting sessions and the warm pool need."""
-        wanted = {resources: len(owners) for resources, owners in self._waiting.items()}
+        wanted = {
+            resources: sum(ceil(count / self._most) for count in owners.values())
+            for resources, owners in self._waiting.items()
+        }
         wanted[self.default] = wanted.get(self.default, 0) + self.settings.warm_workers
         for resources, needed in wanted.items():
             there = sum(
                 not each.assigned and not each.draining and each.resources == resources for each in self.known.values()
             )
             for _ in range(needed - there):
-                self._spawn(self._start(resources))
+                self._spawn(self._start(self._ask(resources)))
 
-    async def _start(self, resources: Resources) -> None:
+    def _ask(self, resources: Resources) -> FleetWorkerState:
+        """Ask Ray for a worker."""
         from .worker import FleetWorker
 
         name = secrets.token_hex(8)
-        began = time.monotonic()
         actor: Any = ray.remote(FleetWorker)
         handle: Any = actor.options(
             name=WORKER_PREFIX + name, namespace=NAMESPACE, lifetime="detached", max_restarts=0, max_task_retries=0,
             max_concurrency=1000, **resources.options(self.drained),
         ).remote(name, self.packed, self.secret, _plain(resources))  # fmt: skip
-        state = self.known[name] = FleetWorkerState(name, handle, resources)
+        state = self.known[name] = FleetWorkerState(name, handle, resources, frozenset(self.drained))
+        return state
+
+    async def _start(self, state: FleetWorkerState) -> None:
+        """Wait until Ray has placed a worker and it listens."""
+        name, resources, began = state.id, state.resources, time.monotonic()
         try:
             async with asyncio.timeout(self.settings.placement_timeout_s):
-                await handle.ping.remote()
+                await state.handle.ping.remote()
             state.placed = True
             async with asyncio.timeout(START_TIMEOUT_S):
-                facts = unpack(await handle.start.remote(), Facts)
+                facts = unpack(await state.handle.start.remote(), Facts)
         except (TimeoutError, ray.exceptions.RayError) as error:
-            self.known.pop(name, None)
-            ray.kill(handle)
+            if self.known.pop(name, None) is None:
+                return  # it was withdrawn
+            ray.kill(state.handle)
             if isinstance(error, TimeoutError):
                 log.warning("no node has room for a worker", resources=resources.shown)
                 await asyncio.sleep(self.settings.placement_timeout_s)
@@ -241,6 +257,24 @@ class Workers:
             return
         self.join(state, facts)
         log.info("worker started", worker=name, url=facts.url, seconds=round(time.monotonic() - began, 3))
+
+    def avoid(self, node: str) -> None:
+        """Start no more workers on a node."""
+        self.drained.add(node)
+        self._withdraw()
+
+    def use(self, node: str) -> None:
+        """Start workers on a node again."""
+        self.drained.discard(node)
+        self._withdraw()
+
+    def _withdraw(self) -> None:
+        """Ask Ray anew for the workers that it has not placed: those were to avoid other nodes."""
+        for each in list(self.known.values()):
+            if not each.placed and not each.ready and each.avoided != self.drained:
+                del self.known[each.id]
+                ray.kill(each.handle)
+        self.refill()
 
     def join(self, state: FleetWorkerState, facts: Facts) -> None:
         """Take a worker that listens into the fleet, and watch it."""

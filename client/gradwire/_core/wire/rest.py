@@ -138,7 +138,8 @@ class RestClient:
             with unlogged(), self.clients.borrowed() as http:
                 response = http.request(method, path, json=body, headers=headers, timeout=timeout)
         except httpx.UnsupportedProtocol:
-            raise ArgumentValueError(f"{self.clients.url!r} is not a server URL: it must begin with http:// or https://") from None
+            url = self.clients.url
+            raise ArgumentValueError(f"{url!r} is not a server URL: it must begin with http:// or https://") from None
         except httpx.TransportError as error:
             raise self._unreachable(error) from None
         if response.is_success:
