@@ -56,7 +56,7 @@ class Network:
     """
 
     def __init__(self) -> None:
-        self.worlds: dict[bytes, _World] = defaultdict(_World)
+        self._worlds: dict[bytes, _World] = {}
         self.ids = itertools.count(1)
         self.versions: dict[int, int] = {}
         self.broken: set[int] = set()
@@ -68,6 +68,11 @@ class Network:
         self.destroyed: list[int] = []
         self.lock = threading.Lock()
 
+    def world(self, unique: bytes) -> _World:
+        """The ranks of the communicator with this id, the same for all of their threads."""
+        with self.lock:
+            return self._worlds.setdefault(unique, _World())
+
 
 class _Communicator:
     def __init__(self, nccl: _Nccl, ranks: int, unique: bytes, rank: int) -> None:
@@ -75,7 +80,7 @@ class _Communicator:
         assert len(unique) == 128
         self.index = nccl.cuda.current()
         self.network, self.rank, self.ranks = nccl.network, rank, ranks
-        self.world = world = self.network.worlds[unique]
+        self.world = world = self.network.world(unique)
         self.nccl = nccl
         self.over = False
         device = nccl.cuda.runtime.deviceGetPCIBusId(self.index)
