@@ -257,6 +257,9 @@ class Workers:
             return
         self.join(state, facts)
         log.info("worker started", worker=name, url=facts.url, seconds=round(time.monotonic() - began, 3))
+        if state.draining:  # its node was drained meanwhile
+            self.stop(state)
+            self.refill()
 
     def avoid(self, node: str) -> None:
         """Start no more workers on a node."""
