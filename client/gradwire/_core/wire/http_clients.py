@@ -31,6 +31,7 @@ class HttpClients:
         # Without TLS there is nothing to verify, and loading the certificate authorities would take 20 ms.
         self._verify = tls.context(url) if url.startswith("https:") else False
         self._idle: deque[httpx.Client] = deque()
+        self._closed = False
 
     @contextmanager
     def borrowed(self) -> Iterator[httpx.Client]:
@@ -41,7 +42,10 @@ class HttpClients:
         except BaseException:
             client.close()
             raise
-        self._idle.append(client)
+        if self._closed:
+            client.close()
+        else:
+            self._idle.append(client)
 
     def _taken(self) -> httpx.Client:
         import httpx
@@ -52,6 +56,7 @@ class HttpClients:
             return httpx.Client(base_url=self.url, headers=self.headers, timeout=self._timeout, verify=self._verify)
 
     def close(self) -> None:
-        """Close the idle clients."""
+        """Close the idle clients, and those that are borrowed when they come back."""
+        self._closed = True
         while self._idle:
             self._idle.pop().close()
