@@ -14,14 +14,11 @@ from tests.cuda_emulation.nccl import ConnectedBackend, Network
 from tests.wired_ranks import Links, queues_of, spec
 
 from .test_cancelled_frames import Program
+from .test_early_averages import AVERAGES, BACKWARD, LAYERS, SIZE
+from .test_early_averages import FORWARD as WHOLE_FORWARD
 
-SIZE = 33
-LAYERS = 3
-FORWARD = [
-    ["matmul", [0, -1]], ["tanh", [1]], ["matmul", [2, -2]], ["tanh", [3]], ["matmul", [4, -3]], ["sum", [5]],
-]  # fmt: skip
-BACKWARD = ["backward", [[6], [None]]]
-AVERAGES = [["average_gradients", [[-3], "world"]], ["average_gradients", [[-2, -1], "world"]]]
+FORWARD = WHOLE_FORWARD[1:]
+"""Without the draw of the input, which is on the GPU here."""
 
 
 class Rank(Program):
