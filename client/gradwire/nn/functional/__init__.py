@@ -4,10 +4,9 @@ Most are ops of the table. The modules of this package define the others: functi
 from the op's, and functions made of several ops.
 """
 
-from typing import TYPE_CHECKING, Any
-
 from ..._core.composed import layers as _in_main_namespace
 from ..._core.surface.methods import name_after
+from ..._core.surface.unsupported import explaining as _explaining
 from .. import grad as grad
 from . import attention, generated, layers, losses, pooling, resampling, tables
 
@@ -17,9 +16,6 @@ for _module in (attention, layers, losses, pooling, resampling, tables):
     globals().update({_name: getattr(_module, _name) for _name in _module.__all__})
 name_after(__name__, globals())
 
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...
-
+__getattr__ = _explaining(__name__)
 
 _in_main_namespace.FUNCTIONAL.update(globals())
