@@ -14,7 +14,8 @@ metrics.md    ``gradwire_server.observability.metrics.METRICS``     what ``/metr
 ============= ======================================= ===========================================
 
 Beside these pages of docs/, the ``.pyi`` files of the client are what :mod:`tools.stubs` finds of its namespaces, and
-:mod:`tools.typescript` derives the TypeScript client's table, types and errors. The conformance vectors of
+:mod:`tools.typescript` derives the TypeScript client's table, types and errors. The protocol's ``storage_dtypes.py``
+is what :mod:`tools.storage_dtypes` finds in PyTorch. The conformance vectors of
 ``protocol/vectors`` are what :mod:`tools.vectors` makes of the protocol and the engine.
 """
 
@@ -31,7 +32,9 @@ from typing import Annotated, Any, Final, get_args
 
 import typer
 
-from gradwire_protocol import ops
+from gradwire_protocol import dtypes, ops
+from gradwire_protocol import storage_dtypes as support
+from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import BY_CODE, GradwireError
 from gradwire_protocol.frames import PROTOCOL_VERSION
 from gradwire_protocol.table import TABLE, Op
@@ -39,7 +42,7 @@ from gradwire_server.observability.metrics import METRICS, PREFIX
 from gradwire_server.routes.ops import encoded
 from gradwire_server.settings.settings import Settings, variable
 
-from . import coverage, stubs, typescript
+from . import coverage, storage_dtypes, stubs, typescript
 from .vectors import derivation
 from .vectors.store import FOLDER as VECTORS
 from .vectors.store import Broken
@@ -103,6 +106,10 @@ def ops_page() -> str:
     return "\n".join([*lines, *coverage.section()]) + "\n"
 
 
+def _named(listed: list[DType]) -> str:
+    return ", ".join(f"`{dtype.name}`" for dtype in listed)
+
+
 def facts(op: Op) -> Iterator[str]:
     """What the table says of an op beside its signature and its documentation."""
     yield "Number of results depends on the arguments" if op.results is None else COUNTS[op.results].capitalize()
@@ -114,6 +121,9 @@ def facts(op: Op) -> Iterator[str]:
     if op.underived:
         operands = ", ".join(f"`{p.name}`" for p in op.params if p.name in op.underived)
         yield f"{operands} must not require grad"
+    stored = [dtype for dtype in dtypes.STORED if op.name in support.TAKEN[dtype]]
+    if stored:
+        yield "takes " + ("all dtypes for storage" if len(stored) == len(dtypes.STORED) else _named(stored))
     form = TABLE.get(op.name + "_")
     if form is not None and form.base is op:
         yield f"in place: `{form.name}`"
@@ -247,10 +257,11 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "errors.md": errors_page,
     "settings.md": settings_page,
     "metrics.md": metrics_page,
+    "storage_dtypes.py": storage_dtypes.table,
     **stubs.STUBS,
     **typescript.PAGES,
 }
-ELSEWHERE: Final = stubs.FILES | typescript.FILES
+ELSEWHERE: Final = stubs.FILES | typescript.FILES | {"storage_dtypes.py": Path(support.__file__)}
 """Where a file belongs that is no page of docs/."""
 
 

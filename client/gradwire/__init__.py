@@ -4,11 +4,14 @@ import math as _math
 import sys as _sys
 from importlib import import_module as _import_module
 
+from gradwire_protocol.dtypes import NAMED as _named
 from gradwire_protocol.dtypes import DType as dtype
 from gradwire_protocol.dtypes import (
     bfloat16,
     complex64,
     complex128,
+    float8_e4m3fn,
+    float8_e5m2,
     float16,
     float32,
     float64,
@@ -17,6 +20,9 @@ from gradwire_protocol.dtypes import (
     int32,
     int64,
     uint8,
+    uint16,
+    uint32,
+    uint64,
 )
 from gradwire_protocol.dtypes import bool_ as bool
 from gradwire_protocol.errors import (
@@ -127,6 +133,9 @@ int = int32
 short = int16
 cfloat = complex64
 cdouble = complex128
+globals().update(_named)
+chalf = _named["complex32"]
+bit = _named["uint1"]
 OutOfMemoryError = OutOfMemory
 newaxis = None
 pi, e, inf, nan = _math.pi, _math.e, _math.inf, _math.nan

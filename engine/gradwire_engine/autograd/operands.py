@@ -13,7 +13,7 @@ from gradwire_protocol.meta import Meta
 
 from ..runtime.arrays import Array, Native, native
 from ..runtime.backends import Backend
-from ..runtime.casting import cast
+from ..runtime.casting import FOREIGN, cast
 from .tensor import Tensor
 
 UNDONE: Final = (MemoryError, OverflowError, ValueError, ZeroDivisionError)
@@ -66,7 +66,9 @@ def lay_out(array: Array, out: Meta, backend: Backend, operands: Iterable[Array]
     an operand."""
     wanted = native(out.dtype)
     if type(array) is not backend.array_type:
-        array = backend.asarray(array, wanted)
+        array = backend.asarray(
+            cast(array, wanted) if wanted.num >= FOREIGN and hasattr(array, "dtype") else array, wanted
+        )
     elif array.dtype != wanted:
         array = cast(array, wanted)
     if array.shape != out.shape:

@@ -57,7 +57,9 @@ def fitting(value: Any, dtype: Native) -> complex:
     if kind == "b":
         return bool(value)
     if kind not in "iu":
-        return float(value) if kind == "V" and type(value) is int else value  # bfloat16 takes none above 63 bits
+        if dtype.num < casting.FOREIGN or isinstance(value, complex):
+            return value
+        return casting.saturated(float(value), dtype)  # ml_dtypes takes no integers above 63 bits
     if value != value or value in (float("inf"), float("-inf")):
         raise KernelError(f"{value} does not fit into {dtype}")
     value = int(value)

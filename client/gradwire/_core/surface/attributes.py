@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from gradwire_protocol import dtypes
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, GraphError
 from gradwire_protocol.promotion import ScalarKind
 
@@ -99,7 +98,7 @@ def get_device(input: Tensor) -> int:
 
 def is_signed(input: Tensor) -> bool:
     """Whether the dtype has negative numbers."""
-    return input.dtype not in (dtypes.bool_, dtypes.uint8)
+    return input.dtype.is_signed
 
 
 def is_same_size(input: Tensor, other: Tensor) -> bool:

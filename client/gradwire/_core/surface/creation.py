@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial, reduce
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradwire_protocol import dtypes
+from gradwire_protocol.accepts import check_exists
 from gradwire_protocol.dtypes import OF_PYTHON_TYPES, DType
 from gradwire_protocol.errors import (
     ArgumentError,
@@ -30,7 +32,7 @@ from ..context.default_device import PLACES
 from ..context.late_signatures import called_as, takes_options
 from ..context.layouts import check_layout, check_order, layout
 from ..context.modes import MODES
-from ..context.numpy_dtypes import DTYPES, NUMPY_DTYPES
+from ..context.numpy_dtypes import DTYPES, NUMPY_DTYPES, cast
 from ..context.size import Size
 from ..context.size import device as Device
 from ..dispatch.dispatch import call, tell
@@ -111,6 +113,7 @@ def tensor(
         return finish(made, requires_grad)
     if dtype is None and requires_grad and isinstance(data, (bool, int)):
         raise DTypeError(f"a tensor of dtype {'bool' if isinstance(data, bool) else 'int64'} cannot require a gradient")
+    check_exists("tensor", dtype)
     array, found = _gather(data, dtype)
     if requires_grad and found.category < dtypes.FLOATING:
         raise DTypeError(
@@ -139,8 +142,13 @@ def _gather(data: Any, dtype: DType | None) -> tuple[np.ndarray[Any, Any], DType
             raise ArgumentValueError(f"a tensor has at most {MAX_DIMS} dimensions, not {len(shape)}")
         found = dtype or _dtype_of(flat, arrays)
         try:
-            array = np.array([_plain(v) for v in flat], dtype=_carrier(found)).reshape(shape)
+            numbers = [_plain(v) for v in flat]
+            if found is dtypes.uint64:
+                numbers = [_of_64_bits(v) for v in numbers]
+            array = np.array(numbers, dtype=_carrier(found)).reshape(shape)
             _check_fits(array, found)
+        except NumberTooLarge:
+            raise
         except OverflowError:
             if found.category >= dtypes.FLOATING:
                 raise NumberTooLarge(f"a value does not fit into {found.name}") from None
@@ -151,17 +159,27 @@ def _gather(data: Any, dtype: DType | None) -> tuple[np.ndarray[Any, Any], DType
             raise ArgumentTypeError(f"the data cannot become {found.name}: {error}") from None
     if array.dtype.kind == "c" and found is not dtypes.bool_ and not found.is_complex:
         array = array.real
-    native = NUMPY_DTYPES[found]
-    if array.dtype == native:
-        return array.astype(native, order="C"), found  # a copy: the caller's array may change
-    with np.errstate(over="ignore"):  # a number beyond the range of a float becomes infinite
-        return array.astype(native, order="C"), found
+    return cast(array, found), found  # a copy: the caller's array may change
+
+
+def _of_64_bits(value: Any) -> int:
+    """A number as a uint64, which PyTorch makes of Python's unsigned integers only.
+
+    Raises:
+        NumberTooLarge: for a negative number, or one of more bits.
+    """
+    number = operator.index(value)
+    if not 0 <= number < 1 << 64:
+        raise NumberTooLarge(f"{number} does not fit into uint64, which holds 0 to {(1 << 64) - 1}")
+    return number
 
 
 def _carrier(dtype: DType) -> Any:
     """The dtype to read Python numbers with, before the cast: wide, so that it wraps or rounds only once."""
     if dtype.is_complex:
         return np.complex128
+    if dtype is dtypes.uint64:
+        return np.uint64
     return np.float64 if dtype.is_floating_point else None
 
 
@@ -173,7 +191,7 @@ def _check_fits(array: np.ndarray[Any, Any], dtype: DType) -> None:
         ArgumentError: for others out of range, infinities and NaN.
         ArgumentTypeError: for complex numbers.
     """
-    if dtype.category != dtypes.INTEGRAL or not array.size or array.dtype.kind == "b":
+    if dtype.category != dtypes.INTEGRAL or dtype is dtypes.uint64 or not array.size or array.dtype.kind == "b":
         return
     if array.dtype.kind == "c":
         raise ArgumentTypeError(f"a complex number does not become {dtype.name}: give its real part")

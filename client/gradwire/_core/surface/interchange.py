@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from gradwire_protocol.dtypes import DType, bfloat16
+from gradwire_protocol.accepts import check_exists
+from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
 
 from ..context.argument_types import Device
-from ..context.numpy_dtypes import NUMPY_DTYPES
+from ..context.numpy_dtypes import FOREIGN, NUMPY_DTYPES
 from ..dispatch.dispatch import call
 from ..tensor.tensor import Tensor
 from .creation import place, tensor, upload
@@ -88,6 +89,7 @@ def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, r
     """
     if not isinstance(dtype, DType):
         raise ArgumentTypeError(f"dtype is one of gradwire's, not {dtype!r:.40}")
+    check_exists("frombuffer", dtype)
     try:
         data = memoryview(buffer).cast("B")
     except TypeError:
@@ -172,8 +174,8 @@ def _dlpack(
 ) -> Any:
     """The values as a DLPack capsule, of a copy in the host's memory. One round trip."""
     _check_exported(self)
-    if self.dtype is bfloat16:
-        raise BufferError("NumPy, through which tensors are exported, has no bfloat16: use .float()")
+    if self.dtype in FOREIGN:
+        raise BufferError(f"NumPy, through which tensors are exported, has no {self.dtype.name}: use .float()")
     if copy is False:
         raise BufferError("copy=False, but the values are on the server")
     if dl_device is not None and tuple(dl_device) != (1, 0):

@@ -46,7 +46,7 @@ class finfo:
         self.bits: int = 8 * real.itemsize
         self.eps, self.max, self.min = float(found.eps), float(found.max), float(found.min)
         self.tiny = self.smallest_normal = float(found.smallest_normal)
-        self.resolution: float = 10.0 ** round(math.log10(float(found.resolution)))
+        self.resolution: float = 10.0 ** -math.floor(-math.log10(self.eps))
 
     def __repr__(self) -> str:
         return (
