@@ -66,9 +66,9 @@ def lay_out(array: Array, out: Meta, backend: Backend, operands: Iterable[Array]
     an operand."""
     wanted = native(out.dtype)
     if type(array) is not backend.array_type:
-        array = backend.asarray(
-            cast(array, wanted) if wanted.num >= FOREIGN and hasattr(array, "dtype") else array, wanted
-        )
+        if wanted.num >= FOREIGN and hasattr(array, "dtype"):  # a cast saturates, which a conversion does not
+            array = cast(array, wanted)
+        array = backend.asarray(array, wanted)
     elif array.dtype != wanted:
         array = cast(array, wanted)
     if array.shape != out.shape:
