@@ -341,7 +341,7 @@ def _dtype_rules(op: Op) -> dict[str, Callable[..., Any]]:
     for suffix, convert in CONVERTED.items():
         for source, read in sources.items():
             plain[source + suffix] = lambda values, read=read, convert=convert: convert(read(values))
-    for dtype in (dtypes.bool_, dtypes.int64, dtypes.int32, dtypes.uint8, dtypes.float64):
+    for dtype in (dtypes.bool_, dtypes.int64, dtypes.int32, dtypes.uint8, dtypes.uint64, dtypes.float64):
         plain[dtype.name] = lambda values, dtype=dtype: dtype
     plain["default"] = lambda values: DEFAULT_FLOAT.get()
     if "dtype" not in op.positions:

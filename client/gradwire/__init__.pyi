@@ -209,6 +209,12 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: _int = 0, 
     """How often each of 0, 1, 2, ... occurs in a vector of integers, or the sum of the weights where it does."""
 def binomial(count: Tensor, prob: Tensor, *, generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
     """How many of ``count`` independent trials succeed, each with probability ``prob``; the operands broadcast."""
+bit: dtype
+bits16: dtype
+bits1x8: dtype
+bits2x4: dtype
+bits4x2: dtype
+bits8: dtype
 def bitwise_and(input: Tensor | _complex, other: Tensor | _complex, *, out: Tensor | None = None) -> Tensor:
     """The bits set in both; on bools the logical and."""
 def bitwise_left_shift(input: Tensor | _complex, other: Tensor | _complex, *, out: Tensor | None = None) -> Tensor:
@@ -251,6 +257,7 @@ def celu_(input: Tensor, alpha: _float = 1.0) -> Tensor:
 cfloat: dtype
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     """The product of matrices in the cheapest order; see :func:`gradwire.linalg.multi_dot`."""
+chalf: dtype
 def channel_shuffle(input: Tensor, groups: _int, *, out: Tensor | None = None) -> Tensor:
     """``(N, C, ...)`` with its channels interleaved: the first of each of ``groups`` groups, then the second, ..."""
 channels_last: memory_format
@@ -284,6 +291,7 @@ def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Ten
 def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Complex numbers from their parts, which broadcast and have one dtype."""
 complex128: dtype
+complex32: dtype
 complex64: dtype
 def concat(tensors: Sequence[Tensor], dim: _int = 0, *, out: Tensor | None = None) -> Tensor:
     """The tensors one after the other along a dimension. Dtypes are promoted; empty vectors fit everything."""
@@ -438,7 +446,13 @@ def flip(input: Tensor, *dims: _int, out: Tensor | None = None) -> Tensor: ...
 float: dtype
 float16: dtype
 float32: dtype
+float4_e2m1fn_x2: dtype
 float64: dtype
+float8_e4m3fn: dtype
+float8_e4m3fnuz: dtype
+float8_e5m2: dtype
+float8_e5m2fnuz: dtype
+float8_e8m0fnu: dtype
 def float_power(input: Tensor | _complex, exponent: Tensor | _complex, *, out: Tensor | None = None) -> Tensor:
     """Powers in float64 (complex128 for complex operands)."""
 def floor(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -501,7 +515,7 @@ def hann_window(window_length: _int, periodic: _bool = True, *, dtype: dtype | N
 def hardshrink(input: Tensor, lambd: _float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """0 from ``-lambd`` to ``lambd``, elsewhere ``self``."""
 def hash_tensor(input: Tensor, dim: Sequence[_int] | _int | None = None, *, keepdim: _bool = False, mode: _int = 0, out: Tensor | None = None) -> Tensor:
-    """Exclusive or, over all elements or over ``dim``, of the bits of each as a float64 or int64."""
+    """Exclusive or, over all elements or over ``dim``, of the bits of each as a float64 or int64, as a uint64."""
 def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The unit step: 0 below 0, 1 above, and ``values`` at 0. Both are of one dtype, which is not complex."""
 def histc(input: Tensor, bins: _int = 100, min: _float = 0, max: _float = 0, *, out: Tensor | None = None) -> Tensor:
@@ -544,9 +558,16 @@ inf: _float
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Contract the last dimensions of both operands. With a 0-dim operand it is an ordinary, promoting product."""
 int: dtype
+int1: dtype
 int16: dtype
+int2: dtype
+int3: dtype
 int32: dtype
+int4: dtype
+int5: dtype
+int6: dtype
 int64: dtype
+int7: dtype
 int8: dtype
 def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverse of each square matrix."""
@@ -830,11 +851,16 @@ def prod(input: Tensor, dim: _int | None = None, keepdim: _bool = False, *, dtyp
     """Product of all elements, or along one dimension. Bools and integers are multiplied in int64."""
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: _bool = False, *, out: Tensor | None = None) -> Tensor:
     """A copy with ``source`` written to (or added at) the places that ``index`` names in the flattened tensor."""
+qint32: dtype
+qint8: dtype
 def qr(input: Tensor, some: _bool = True, *, out: Sequence[Tensor] | None = None) -> _qr:
     """(Q, R); see :func:`gradwire.linalg.qr`. Without ``some``, Q is square."""
 def quantile(input: Tensor, q: Tensor | _float, dim: _int | None = None, keepdim: _bool = False, *, interpolation: str = 'linear', out: Tensor | None = None) -> Tensor:
     """Quantiles of all elements or along ``dim``, for one ``q`` in [0, 1] or a vector of them, which then comes as
     the first dimension of the result. NaN makes its quantile NaN."""
+quint2x4: dtype
+quint4x2: dtype
+quint8: dtype
 def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Radians to degrees; integers become floats."""
 def rad2deg_(input: Tensor) -> Tensor:
@@ -1066,6 +1092,16 @@ def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Round towards zero; integers stay as they are. The gradient is zero."""
 def trunc_(input: Tensor) -> Tensor:
     """In-place form of :func:`trunc`: writes the result into ``self``."""
+uint1: dtype
+uint16: dtype
+uint2: dtype
+uint3: dtype
+uint32: dtype
+uint4: dtype
+uint5: dtype
+uint6: dtype
+uint64: dtype
+uint7: dtype
 uint8: dtype
 def unbind(input: Tensor, dim: _int = 0, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, ...]:
     """Views of every index along a dimension, which disappears."""

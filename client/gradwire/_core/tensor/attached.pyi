@@ -545,7 +545,7 @@ class Attached:
     def hardshrink(self, lambd: _float = 0.5, *, out: Tensor | None = None) -> Tensor:
         """0 from ``-lambd`` to ``lambd``, elsewhere ``self``."""
     def hash_tensor(self, dim: Sequence[_int] | _int | None = None, *, keepdim: _bool = False, mode: _int = 0, out: Tensor | None = None) -> Tensor:
-        """Exclusive or, over all elements or over ``dim``, of the bits of each as a float64 or int64."""
+        """Exclusive or, over all elements or over ``dim``, of the bits of each as a float64 or int64, as a uint64."""
     def heaviside(self, values: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The unit step: 0 below 0, 1 above, and ``values`` at 0. Both are of one dtype, which is not complex."""
     def heaviside_(self, values: Tensor) -> Tensor:

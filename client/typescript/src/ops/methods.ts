@@ -407,9 +407,8 @@ export interface TensorMethods {
   hardshrink(lambd?: Real): Tensor;
   hardshrink(options?: { lambd?: Real }): Tensor;
   /**
-   * Exclusive or, over all elements or over `dim`, of the bits of each as a float64 or int64.
+   * Exclusive or, over all elements or over `dim`, of the bits of each as a float64 or int64, as a uint64.
    *
-   * The result is an int64 of the bits that PyTorch shows as uint64: `hash_tensor(x).item() % 2**64` is its number.
    * The order of the elements does not matter, and equal pairs cancel. `mode` 0 is the only one.
    */
   hashTensor(dim?: number | readonly number[] | null, options?: { keepdim?: boolean; mode?: number }): Tensor;

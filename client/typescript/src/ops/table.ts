@@ -410,7 +410,7 @@ export const ROWS: readonly Row[] = [
   ["frac_", "self: Tensor", 0, "function method", "broadcast", "@0", "differentiable inplace:frac elementwise"],
   ["nan_to_num", "self: Tensor, nan: Float | null = null, posinf: Float | null = null, neginf: Float | null = null", 1, "function method", "broadcast", "@0", "differentiable elementwise"],
   ["nan_to_num_", "self: Tensor, nan: Float | null = null, posinf: Float | null = null, neginf: Float | null = null", 0, "function method", "broadcast", "@0", "differentiable inplace:nan_to_num elementwise"],
-  ["hash_tensor", "self: Tensor, dim: int[] | int | null = null, *, keepdim: bool = false, mode: int = 0", 1, "function method", "reduce", "int64", ""],
+  ["hash_tensor", "self: Tensor, dim: int[] | int | null = null, *, keepdim: bool = false, mode: int = 0", 1, "function method", "reduce", "uint64", ""],
   ["histc", "self: Tensor, bins: int = 100, min: Real = 0, max: Real = 0", 1, "function method", "?", "@0", ""],
   ["histogramdd", "self: Tensor, bins: int[], range: float[] | null = null, weight: Tensor | null = null, density: bool = false", null, "", "?", "@0", "differentiable"],
   ["histogramdd_edges", "self: Tensor, edges: Tensor[], weight: Tensor | null = null, density: bool = false", 1, "", "?", "@0", "differentiable:self,weight"],
