@@ -7,6 +7,7 @@ module's state dict as expected. Everything else is JSON in the file's metadata.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
@@ -21,7 +22,7 @@ from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, Unsupported
 
-from ._core.context.numpy_dtypes import DTYPES, NUMPY_DTYPES
+from ._core.context.numpy_dtypes import NUMPY_DTYPES
 from ._core.context.size import Size, device
 from ._core.surface.creation import upload
 from ._core.surface.global_settings import get_default_device
@@ -124,7 +125,7 @@ def _read(f: Any) -> tuple[dict[str, str], dict[str, tuple[np.ndarray[Any, Any],
         if isinstance(f, (str, os.PathLike)):
             with safetensors.safe_open(f, framework="np") as opened:
                 metadata = opened.metadata() or {}
-                return metadata, {name: _typed(name, opened.get_tensor(name)) for name in opened.keys()}  # noqa: SIM118
+                return metadata, {name: _entry(f, opened, name) for name in opened.keys()}  # noqa: SIM118
         data = f.read()
         parts = safetensors.deserialize(data)  # type: ignore[no-untyped-call]
     except safetensors.SafetensorError as error:
@@ -133,17 +134,28 @@ def _read(f: Any) -> tuple[dict[str, str], dict[str, tuple[np.ndarray[Any, Any],
     metadata = json.loads(data[8 : 8 + length]).get("__metadata__", {})
     arrays = {}
     for name, part in parts:
-        if part["dtype"] not in _BY_TAG:
-            raise Unsupported(f"{name} is of the safetensors type {part['dtype']}, which gradwire has no dtype for")
-        dtype = _BY_TAG[part["dtype"]]
+        dtype = _dtype_of_tag(name, part["dtype"])
         arrays[name] = np.frombuffer(part["data"], NUMPY_DTYPES[dtype]).reshape(part["shape"]), dtype
     return metadata, arrays
 
 
-def _typed(name: str, array: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], DType]:
-    if array.dtype not in DTYPES:
-        raise Unsupported(f"{name} is of dtype {array.dtype}, which gradwire has not")
-    return array, DTYPES[array.dtype]
+def _entry(path: str | os.PathLike[str], opened: Any, name: str) -> tuple[np.ndarray[Any, Any], DType]:
+    """A tensor of an open file. The floats of 8 bits, which the library does not make arrays of, are read here."""
+    part = opened.get_slice(name)
+    dtype = _dtype_of_tag(name, part.get_dtype())
+    if not (dtype.for_storage and dtype.is_floating_point):
+        return opened.get_tensor(name), dtype
+    with open(path, "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        begin, _ = json.loads(file.read(length))[name]["data_offsets"]
+        shape = part.get_shape()
+        return np.fromfile(file, NUMPY_DTYPES[dtype], math.prod(shape), offset=begin).reshape(shape), dtype
+
+
+def _dtype_of_tag(name: str, tag: str) -> DType:
+    if tag not in _BY_TAG:
+        raise Unsupported(f"{name} is of the safetensors type {tag}, which gradwire has no dtype for")
+    return _BY_TAG[tag]
 
 
 def _of_pickle(f: Any) -> Any:
