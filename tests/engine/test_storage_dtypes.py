@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from gradwire_engine.autograd.engine import Engine
+from gradwire_engine.session.session import Session
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import DTypeError, Unsupported
@@ -21,6 +22,7 @@ from gradwire_protocol.table import TABLE
 from tests.samples import Make, Samples, load
 
 from .test_parity import SEED, Trial, from_numpy, to_ours
+from .test_snapshot import MINE, again, apply
 
 STORED = [dtype.name for dtype in dtypes.STORED]
 OPS_OF_A_RUN = 12
@@ -115,6 +117,16 @@ def test_a_cast_to_8_bits_has_a_gradient(dtype: str) -> None:
     wanted = torch.autograd.grad(given.to(getattr(torch, dtype)).float() * 1.3, given, torch.ones(3))[0]
     torch.testing.assert_close(from_numpy(engine.to_numpy(gradient)), wanted, rtol=0, atol=0)
     assert narrow.requires_grad
+
+
+@pytest.mark.parametrize("dtype", STORED)
+def test_an_image_of_a_session_keeps_them(dtype: str) -> None:
+    session = Session()
+    apply(session, [["ones", [[4], dtype]], ["slice", [0, 0, "int", "int"]]], scalars=[1, 3])
+    other = again(session)
+    read = apply(other, [["view_dtype", [-1, "uint8"]], ["to", [-2, "float32"]]], [0, 1], external=[MINE, MINE + 1])
+    assert not read.errors
+    assert read.values[1].dtype == "float32" and read.values[1].shape == [2]
 
 
 def test_pairs_without_a_common_dtype_are_refused() -> None:
