@@ -124,7 +124,7 @@ def test_an_image_of_a_session_keeps_them(dtype: str) -> None:
     session = Session()
     apply(session, [["ones", [[4], dtype]], ["slice", [0, 0, "int", "int"]]], scalars=[1, 3])
     other = again(session)
-    read = apply(other, [["view_dtype", [-1, "uint8"]], ["to", [-2, "float32"]]], [0, 1], external=[MINE, MINE + 1])
+    read = apply(other, [["view_dtype", [-1, "uint8"]], ["to", [-2, "float32"]]], [0, 1], external=[MINE + 1, MINE + 2])
     assert not read.errors
     assert read.values[1].dtype == "float32" and read.values[1].shape == [2]
 
