@@ -25,7 +25,6 @@ ELSEWHERE: Final = {
     "nn.utils.convert_parameters": "nn.utils.vector",
     "profiler.profiler": "profiler",
     "autograd.profiler_util": "profiler.events",
-    "_tensor": "_core.tensor.tensor",
     "version": "cli.running.version",
 }
 """Modules with another name in gradwire."""
