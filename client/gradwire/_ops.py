@@ -109,7 +109,7 @@ class _OpNamespace(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("__"):
             found = REGISTERED.get(self._name, {}).get(name)
-            if found is not None:
+            if found is not None and found.exists:
                 return found
             if self._name == "aten" and (function := _aten(name)) is not None:
                 packet = OpOverloadPacket("aten", name, function)

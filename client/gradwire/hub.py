@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, Self
 from urllib.parse import urlparse
 
 from gradwire_protocol.errors import ArgumentValueError, Unsupported
@@ -40,6 +40,53 @@ MODULE_HUBCONF: Final = "hubconf.py"
 READ_DATA_CHUNK: Final = 128 * 1024
 VAR_DEPENDENCY: Final = "dependencies"
 _chosen: builtins.list[str] = []
+
+
+class _Progress:
+    """What shows how far a download is where the package tqdm is not installed: one line that is written over."""
+
+    def __init__(self, iterable: Any = None, total: int | None = None, disable: bool = False, **_: Any) -> None:
+        self.iterable, self.total, self.disable, self.n = iterable, total, disable, 0
+
+    def update(self, n: int) -> None:
+        """Count ``n`` more."""
+        self.n += n
+        if not self.disable:
+            shown = f"{self.n} bytes" if not self.total else f"{min(100.0, 100 * self.n / self.total):.1f}%"
+            sys.stderr.write(f"\r{shown}")
+            sys.stderr.flush()
+
+    def set_description(self, *_: Any, **__: Any) -> None:
+        """Without effect."""
+
+    def write(self, text: str) -> None:
+        """Write a line."""
+        sys.stderr.write(f"{text}\n")
+
+    def close(self) -> None:
+        """End the line."""
+        if not self.disable and self.n:
+            sys.stderr.write("\n")
+        self.disable = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[Any]:
+        for item in self.iterable:
+            yield item
+            self.update(1)
+        self.close()
+
+
+tqdm: Any = _Progress
+try:
+    from tqdm import tqdm
+except ModuleNotFoundError:
+    pass
 
 
 def _get_torch_home() -> str:
@@ -184,7 +231,7 @@ def download_url_to_file(
         url: where it is: ``https``, ``http`` or ``file``.
         dst: the path that it gets.
         hash_prefix: the beginning of its SHA-256 in hexadecimal, which is checked.
-        progress: as in PyTorch; nothing is shown.
+        progress: whether to show on stderr how far it is.
 
     Raises:
         RuntimeError: when its hash is another.
@@ -197,9 +244,13 @@ def download_url_to_file(
     handle, partial = tempfile.mkstemp(prefix=f"{target.name}.", suffix=".partial", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file, urllib.request.urlopen(request) as response:
+            size = response.headers.get("Content-Length")
+            bar = tqdm(total=int(size) if size else None, disable=not progress, unit="B", unit_scale=True)
             while chunk := response.read(READ_DATA_CHUNK):
                 file.write(chunk)
                 seen.update(chunk)
+                bar.update(len(chunk))
+            bar.close()
         if hash_prefix and not seen.hexdigest().startswith(hash_prefix):
             raise RuntimeError(
                 f'invalid hash value (expected "{hash_prefix}", got "{seen.hexdigest()[: len(hash_prefix)]}")'
@@ -228,7 +279,7 @@ def load_state_dict_from_url(
         url: where the file is.
         model_dir: the folder that it is kept in; the default is ``checkpoints`` in :func:`get_dir`.
         map_location: where its tensors go, see ``torch.load``.
-        progress: as in PyTorch; nothing is shown but the line that says what is downloaded.
+        progress: whether to show on stderr how far a download is.
         check_hash: whether the name has the beginning of the file's SHA-256 (``name-0123abcd.pth``), to be checked.
         file_name: the file's name in the cache; the default is the one in the URL.
         weights_only: see ``torch.load``; nothing is executed either way.

@@ -199,10 +199,13 @@ def _added(op: Any, device_types: Any, func: Any) -> Any:
 def register_fake(
     op: Any, func: Any = None, /, *, lib: Library | None = None, _stacklevel: int = 1, allow_override: bool = False
 ) -> Any:
-    """Add the kernel for tensors of the meta device to an operation, also as a decorator. It infers the results."""
+    """Add the kernel for tensors of the meta device to an operation, also as a decorator. It infers the results.
+
+    The operation need not exist: torchvision registers such kernels for operations of its compiled library.
+    """
     if func is None:
         return lambda function: register_fake(op, function)
-    registered(_name_of(op), "register_fake").register("meta", func, replace=True)
+    register_op(_name_of(op), None).register("meta", func, replace=True)
     return func
 
 

@@ -147,6 +147,11 @@ class RegisteredOp:
         self._function: type[Function] | None = None
 
     @property
+    def exists(self) -> bool:
+        """Whether it is more than a kernel for the meta device that waits for its operation."""
+        return self.schema is not None or bool(self.kernels.keys() - {"meta"})
+
+    @property
     def default(self) -> RegisteredOp:
         """Its only overload: itself."""
         return self
@@ -315,7 +320,7 @@ def registered(qualname: str, of: str = "torch.library") -> RegisteredOp:
     """
     namespace, name = qualified(qualname)
     found = REGISTERED.get(namespace, {}).get(name)
-    if found is None:
+    if found is None or not found.exists:
         raise ArgumentError(f"{of}: there is no operation {qualname}: define or custom_op makes one")
     return found
 
