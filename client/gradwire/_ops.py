@@ -20,7 +20,8 @@ class LibraryNotLoaded(OSError, Unsupported):
 
     def __init__(self, path: object) -> None:
         Unsupported.__init__(
-            self, f"torch.ops.load_library({str(path)!r:.200}): code that is compiled for PyTorch does not run; {where()}"
+            self,
+            f"torch.ops.load_library({str(path)!r:.200}): code that is compiled for PyTorch does not run; {where()}",
         )
 
 

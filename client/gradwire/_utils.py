@@ -18,9 +18,8 @@ from ._C._nn import unflatten_dense_tensors as _unflatten_dense_tensors
 from ._core.context.argument_types import Device
 from ._core.context.size import device as DeviceType
 from ._core.surface import stand_ins
-from ._core.surface.creation import empty, from_numpy
+from ._core.surface.creation import from_numpy
 from ._core.tensor.tensor import Tensor
-from .nn.parameter import Parameter
 
 __all__ = ["ExceptionWrapper", "_element_size", "_flatten_dense_tensors", "_get_device_index",
            "_unflatten_dense_tensors"]  # fmt: skip
@@ -176,50 +175,11 @@ def _handle_complex(tensor: Tensor) -> Tensor:
     return sys.modules["gradwire"].view_as_real(tensor)  # type: ignore[no-any-return]
 
 
-def _rebuild_tensor(storage: Any, storage_offset: int, size: Sequence[int], stride: Sequence[int]) -> Any:
-    """A tensor over a storage."""
-    made: Any = empty(0, dtype=storage.dtype, device=storage._untyped_storage.device)
-    return made.set_(storage._untyped_storage, storage_offset, size, stride)
-
-
-def _rebuild_tensor_v2(
-    storage: Any, storage_offset: int, size: Sequence[int], stride: Sequence[int], requires_grad: bool,
-    backward_hooks: Any, metadata: Any = None,
-) -> Any:  # fmt: skip
-    """A tensor over a storage, as files of ``torch.save`` describe it."""
-    made = _rebuild_tensor(storage, storage_offset, size, stride)
-    made.requires_grad = requires_grad
-    made._backward_hooks = backward_hooks
-    return made
-
-
-def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Parameter:
-    """A parameter, as files of ``torch.save`` describe it."""
-    made: Any = Parameter(data, requires_grad)
-    if backward_hooks:
-        made._backward_hooks = backward_hooks
-    return made  # type: ignore[no-any-return]
-
-
-def _rebuild_parameter_with_state(data: Tensor, requires_grad: bool, backward_hooks: Any, state: Any) -> Any:
-    """A parameter with attributes of its own, as files of ``torch.save`` describe it."""
-    return _set_obj_state(_rebuild_parameter(data, requires_grad, backward_hooks), state)
-
-
 def _rebuild_device_tensor_from_numpy(data: Any, dtype: DType, device: Device, requires_grad: bool) -> Tensor:
     """A tensor on a device, from an array."""
     made = from_numpy(data).to(device=device, dtype=dtype)
     made.requires_grad = requires_grad
     return made
-
-
-def _rebuild_meta_tensor_no_storage(
-    dtype: DType, size: Sequence[int], stride: Sequence[int], requires_grad: bool
-) -> Tensor:
-    """A tensor on the meta device."""
-    from ._core.composed.arranging import empty_strided
-
-    return empty_strided(size, stride, dtype=dtype, device="meta", requires_grad=requires_grad)
 
 
 def _set_obj_state(obj: Any, state: Any) -> Any:
