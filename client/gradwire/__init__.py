@@ -164,9 +164,9 @@ _keep_interrupts(Tensor.__del__)
 
 _LATER = (
     "_C", "__config__", "_classes", "_custom_ops", "_dynamo", "_guards", "_inductor", "_jit_internal", "_ops",
-    "_prims_common", "_subclasses", "_tensor", "_tensor_str", "_utils", "_utils_internal", "accelerator", "amp",
+    "_prims_common", "_subclasses", "_tensor", "_tensor_str", "_utils", "_utils_internal", "accelerator", "amp", "ao",
     "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "futures", "hub", "jit",
-    "library", "linalg", "masked", "mps", "multiprocessing", "onnx", "ops", "overrides", "package", "profiler",
+    "library", "linalg", "masked", "mps", "multiprocessing", "onnx", "ops", "overrides", "package", "profiler", "quantization",
     "return_types", "signal", "special", "testing", "torch_version", "types", "version", "viz", "xpu",
 )  # fmt: skip
 """Modules that not every program uses: imported at first mention."""
@@ -175,6 +175,12 @@ _INSIDE_OF = {
     "compile": "_core.compiling.function", "each": "_core.compiling.repeating",
     "embedded_server": "_core.wire.embedded_server", "get_device_module": "accelerator",
     "replace_torch": "cli.running.finder",
+    "Future": "futures", "ScriptFunction": "jit", "ScriptModule": "jit",
+    **dict.fromkeys(
+        ("SymBool", "SymFloat", "SymInt", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not",
+         "sym_sum"),
+        "_core.surface.symbolic_numbers",
+    ),
 }  # fmt: skip
 """Names of such modules."""
 

@@ -202,6 +202,10 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         return import_module("gradwire.cuda.amp")
+    if name in ("nvtx", "profiler"):
+        from importlib import import_module
+
+        return import_module(f"gradwire.cuda.{name}")
     if name in ("CUDAGraph", "graph", "graph_pool_handle"):
         from . import graphs
 
