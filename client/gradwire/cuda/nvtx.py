@@ -1,4 +1,4 @@
-"""``torch.cuda.nvtx``: marks for NVIDIA's profilers, which see the server's process and not this one: without effect."""
+"""``torch.cuda.nvtx``: marks for NVIDIA's profilers, which do not see the server's process: without effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``torch.ao.quantization``: stubs for models that could be quantized. They run in floating point; quantizing raises."""
+"""``torch.ao.quantization``: stubs for models that could be quantized. They run unquantized."""
 
 from __future__ import annotations
 
