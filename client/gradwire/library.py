@@ -252,7 +252,7 @@ def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Li
     if device_type not in ("cpu", "cuda"):
         raise ArgumentValueError(f"Unknown device type: {device_type!r:.60}; autocast is for cpu and cuda")
     found = registered(_name_of(op), "register_autocast")
-    before = found.kernels.get("Autocast")
+    key = kernel_key(f"Autocast{device_type.upper()}")
 
     def cast(value: Any) -> Any:
         fits = isinstance(value, Tensor) and value.is_floating_point() and value.device.type == device_type
@@ -260,12 +260,10 @@ def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Li
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
         args, kwargs = tree_map(cast, (args, kwargs))
-        if before is not None:
-            return before(*args, **kwargs)
         with excluding("Autocast"):
             return found(*args, **kwargs)
 
-    found.register("Autocast", kernel, replace=True)
+    found.register(key, kernel, replace=True)
 
 
 class CustomOpDef:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from gradwire_protocol.errors import ArgumentError, GraphError
@@ -19,11 +19,10 @@ REGISTERED: Final[dict[str, dict[str, RegisteredOp]]] = {}
 """By namespace and name."""
 
 ALIASES: Final = {
-    "CompositeExplicitAutograd": "default", "CompositeImplicitAutograd": "composed", "AutogradCPU": "Autograd",
-    "AutogradCUDA": "Autograd", "": "default", "types": "default", "AutocastCPU": "Autocast",
-    "AutocastCUDA": "Autocast", "AutocastXPU": "Autocast", "Meta": "meta",
+    "CompositeExplicitAutograd": "default", "CompositeImplicitAutograd": "composed", "AutogradCPU": "autograd",
+    "AutogradCUDA": "autograd", "": "default",
 }  # fmt: skip
-"""What kernels of a dispatch key of PyTorch's are kept under; others under the key in lower case (``cpu``)."""
+"""What kernels of a dispatch key of PyTorch's are kept under; others under the key in lower case (``cpu``, ``autocastcpu``)."""
 
 
 class _Excluded(threading.local):
@@ -82,29 +81,47 @@ class Schema:
         """The arguments of a call by place, and those by keyword only, with defaults filled in.
 
         Raises:
-            TypeError: when they do not fit.
+            RuntimeError: when they do not fit.
         """
         name = self.text.partition("(")[0]
         positional = [a for a in self.arguments if not a.keyword_only]
         if len(args) > len(positional):
-            raise TypeError(f"{name}() takes {len(positional)} positional arguments, not {len(args)}: {self.text}")
+            raise RuntimeError(f"{name}() takes {len(positional)} positional arguments, not {len(args)}: {self.text}")
         given = dict(zip((a.name for a in positional), args, strict=False))
         for key, value in kwargs.items():
             if key in given or all(key != a.name for a in self.arguments):
-                raise TypeError(f"{name}() got an unexpected or repeated argument {key!r}: {self.text}")
+                raise RuntimeError(f"{name}() got an unexpected or repeated argument {key!r}: {self.text}")
             given[key] = value
         for argument in self.arguments:
             if argument.name not in given:
                 if argument.required:
-                    raise TypeError(f"{name}() is missing its argument {argument.name!r}: {self.text}")
+                    raise RuntimeError(f"{name}() is missing its argument {argument.name!r}: {self.text}")
                 given[argument.name] = argument.default
         return (
             tuple(given[a.name] for a in positional),
             {a.name: given[a.name] for a in self.arguments if a.keyword_only},
         )  # fmt: skip
 
+    def without_defaults(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Bound arguments without those at the end that are as declared, which a kernel may leave out."""
+        declared = [a for a in self.arguments if not a.keyword_only]
+        count = len(args)
+        while count and not declared[count - 1].required and _is_default(args[count - 1], declared[count - 1].default):
+            count -= 1
+        defaults = {a.name: a for a in self.arguments if a.keyword_only and not a.required}
+        given = {
+            name: value
+            for name, value in kwargs.items()
+            if name not in defaults or not _is_default(value, defaults[name].default)
+        }
+        return args[:count], given
+
     def __str__(self) -> str:
         return self.text
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    return value is default or (type(value) is type(default) and not isinstance(value, Tensor) and value == default)
 
 
 def _split(text: str) -> list[str]:
@@ -192,26 +209,32 @@ class RegisteredOp:
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if self.schema is not None:
             args, kwargs = self.schema.bind(args, kwargs)
-        for kind in ("Autocast", "Autograd"):
-            if kind in self.kernels and kind not in EXCLUDED.kinds and (kind != "Autocast" or is_autocast_enabled()):
-                return self.kernels[kind](*args, **kwargs)
         leaves, spec = tree_flatten((args, kwargs))
-        tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
-        kernel = self._kernel(tensors)
+        kinds = {leaf.device.type for leaf in leaves if isinstance(leaf, Tensor)}
+        kind = next((one for one in ("meta", "cuda") if one in kinds), "cpu")
+        casting = self.kernels.get(f"autocast{kind}")
+        if casting is not None and "Autocast" not in EXCLUDED.kinds and is_autocast_enabled(kind):
+            return self._invoke(casting, args, kwargs)
+        if "autograd" in self.kernels and "Autograd" not in EXCLUDED.kinds:
+            return self._invoke(self.kernels["autograd"], args, kwargs)
+        kernel = self._kernel(kind)
         if kernel is self.kernels.get("composed"):
-            return kernel(*args, **kwargs)
+            return self._invoke(kernel, args, kwargs)
         if "Autograd" in EXCLUDED.kinds:
             with no_grad():
-                return kernel(*args, **kwargs)
+                return self._invoke(kernel, args, kwargs)
         if self._function is None:
             self._function = _function_of(self)
         single: list[bool] = []
         found = self._function.apply(_Call(kernel, spec, single), *leaves)
         return list(found) if single and single[0] else found
 
-    def _kernel(self, tensors: Sequence[Tensor]) -> Callable[..., Any]:
-        kinds = [tensor.device.type for tensor in tensors]
-        kind = "meta" if "meta" in kinds else "cuda" if "cuda" in kinds else "cpu"
+    def _invoke(self, kernel: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self.schema is not None:
+            args, kwargs = self.schema.without_defaults(args, kwargs)
+        return kernel(*args, **kwargs)
+
+    def _kernel(self, kind: str) -> Callable[..., Any]:
         candidates = (kind, "composed") if kind == "meta" else (kind, "default", "composed")
         for key in candidates:
             if key in self.kernels and not (key in self.disabled and "default" in self.kernels):
@@ -241,7 +264,7 @@ def _function_of(op: RegisteredOp) -> type[Function]:
     def forward(call: _Call, *leaves: Any) -> Any:
         args, kwargs = tree_unflatten(leaves, call.spec)
         with excluding("Autograd"):
-            found = call.kernel(*args, **kwargs)
+            found = op._invoke(call.kernel, args, kwargs)
         call.listed.append(isinstance(found, list))
         return tuple(found) if isinstance(found, list) else found
 
