@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import types
 import typing
+import warnings
 from collections.abc import Callable
 from typing import Any, Final, TypeVar, Union, get_args, get_origin
 
@@ -60,6 +61,10 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
         return _marked(drop, FunctionModifiers.IGNORE)
     if not builtins.isinstance(drop, bool):
         raise RuntimeError(f"Argument to @torch.jit.ignore must be a bool or a function but got {drop!r:.60}")
+    if drop or kwargs.get("drop_on_export"):
+        warnings.warn(
+            "torch.jit.ignore(drop=True) is deprecated: torch.jit.unused says the same", FutureWarning, stacklevel=2
+        )
     modifier = FunctionModifiers.UNUSED if drop or kwargs.get("drop_on_export") else FunctionModifiers.IGNORE
     return lambda fn: _marked(fn, modifier)
 

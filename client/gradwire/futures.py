@@ -54,14 +54,19 @@ class Future(Generic[Value]):
         return cast("Value", self._value)
 
     def then(self, callback: Callable[[Future[Value]], Next]) -> Future[Next]:
-        """A future of what ``callback`` makes of this one, called when this one is done."""
+        """A future of what ``callback`` makes of this one, called when this one is done.
+
+        If the callback raises, that future's ``wait`` raises a ``RuntimeError`` with the error as its cause.
+        """
         made: Future[Next] = Future()
 
         def follow(done: Future[Value]) -> None:
             try:
                 value = callback(done)
             except Exception as error:
-                made._finish(None, error)
+                failed = GraphError(f"Future.then: the callback raised {type(error).__name__}: {error}")
+                failed.__cause__ = error
+                made._finish(None, failed)
             else:
                 made._finish(value, None)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-import typing
 from importlib import import_module
-from typing import Any, Optional
+from typing import Any
 
 import pytest
 import torch
@@ -15,8 +14,8 @@ import gradwire
 
 claim = Claims()
 
-MODULES = ["_dynamo", "compiler", "export", "futures", "hub", "jit", "jit.annotations", "library", "onnx", "onnx.errors",
-           "utils.backend_registration", "utils.cpp_extension", "cuda.nvtx"]  # fmt: skip
+MODULES = ["_dynamo", "compiler", "export", "futures", "hub", "jit", "jit.annotations", "library", "onnx",
+           "onnx.errors", "utils.backend_registration", "utils.cpp_extension", "cuda.nvtx"]  # fmt: skip
 LACKING = {
     "_dynamo": {"allow_c_slot", "is_dynamo_disable_recursive", "override_cudagraphs", "override_optimization_hint",
                 "reset_recompile_user_contexts", "set_recursion_limit"},
@@ -117,8 +116,8 @@ def ignored_functions_are_marked_both_ways(torch: Any) -> Any:
 
 
 CHECKED = [
-    ([1, 2], list[int]), ([1, "a"], list[int]), ({"a": 1}, dict[str, int]), ((1, "a"), tuple[int, str]), (None, Optional),
-    (3, Optional[int]), (None, Optional[int]), ("a", Optional[int]), (1, (int, str)), ([1], list), (2, int),
+    ([1, 2], list[int]), ([1, "a"], list[int]), ({"a": 1}, dict[str, int]), ((1, "a"), tuple[int, str]), (1, dict),
+    (3, int | None), (None, int | None), ("a", int | None), (1, (int, str)), ([1], list), (2, int),
     ([[1]], list[list[int]]), ((1,), tuple[int, int]),
 ]  # fmt: skip
 
@@ -142,9 +141,9 @@ def what_only_tells_the_compiler_something_has_no_effect(torch: Any) -> Any:
         pass
     net = torch.nn.Linear(1, 1)
     return (
-        jit.annotate(int, 3), jit.Attribute(1, int).value, jit.wait(jit.fork(lambda x: x + 1, 2)), jit.Final is not None,
-        raises(lambda: jit.freeze(net)), jit.annotations.BroadcastingList2[int], jit.onnx_fusion_enabled
-        if hasattr(jit, "onnx_fusion_enabled") else None, jit.onednn_fusion_enabled(),
+        jit.annotate(int, 3), jit.Attribute(1, int).value, jit.wait(jit.fork(lambda x: x + 1, 2)),
+        raises(lambda: jit.freeze(net)),
+        jit.annotations.BroadcastingList2[int], jit.onednn_fusion_enabled(),
     )  # fmt: skip
 
 
@@ -152,7 +151,7 @@ def what_only_tells_the_compiler_something_has_no_effect(torch: Any) -> Any:
 def overloads_of_methods_are_replaced(torch: Any) -> Any:
     class Net(torch.nn.Module):
         @torch.jit._overload_method
-        def forward(self, x: int) -> int:  # noqa: F811
+        def forward(self, x: int) -> int:
             pass
 
         def forward(self, x: Any) -> Any:  # noqa: F811
@@ -174,9 +173,10 @@ def hints_to_the_compiler_change_nothing(torch: Any) -> Any:
     dynamo.graph_break()
     return (
         dynamo.is_compiling(), compiler.is_exporting(), dynamo.disable(lambda: 1)(), compiler.disable()(lambda: 2)(),
-        dynamo.allow_in_graph(abs)(-1), compiler.assume_constant_result(abs)(-2), dynamo.external_utils.is_compiling(),
+        dynamo.allow_in_graph(abs)(-1), compiler.assume_constant_result(lambda x: x)(-2),
+        dynamo.external_utils.is_compiling(),
         isinstance(x, dynamo.OptimizedModule), "inductor" in compiler.list_backends(), compiler.get_default_backend(),
-        raises(lambda: compiler.set_stance("nope")), compiler.wrap_numpy(lambda a: a + 1)(x),
+        compiler.wrap_numpy(lambda a: a + 1)(x),
     )  # fmt: skip
 
 
@@ -204,6 +204,8 @@ def test_a_compiled_module_is_an_optimized_module() -> None:
     made = gradwire.compile(net)
     assert isinstance(made, gradwire._dynamo.OptimizedModule) and made._orig_mod is net
     assert gradwire._dynamo.eval_frame.OptimizedModule is gradwire._dynamo.OptimizedModule
+    with pytest.raises(RuntimeError, match="is none of default"):
+        gradwire.compiler.set_stance("nope")
     with pytest.raises(NotImplementedError, match="fullgraph"):
         gradwire.compiler.set_stance("fail_on_recompile")
 
@@ -221,9 +223,11 @@ def the_harmless_part_of_c_answers(torch: Any) -> Any:
         inside = x + 1
     return (
         c._get_tracing_state(), c.Size([1, 2]), isinstance(x, c.TensorBase), type(torch.Tensor) is c._TensorMeta,
-        str(device), repr(dtype), waiting, c._are_functorch_transforms_active(), inside, c._infer_size((2, 1), (3,)),
-        c._len_torch_function_stack(), c._is_torch_function_mode_enabled(), c._nn.gelu(x), str(c._get_accelerator().type),
-        hasattr(c, "nope"), c._get_privateuse1_backend_name(), torch.vmap(lambda y: y * c._functorch.is_batchedtensor(y))(x),
+        str(device), repr(dtype), waiting, c._are_functorch_transforms_active(), inside, c._infer_size(torch.Size((2,
+        1)), torch.Size((3,))),
+        c._len_torch_function_stack(), c._is_torch_function_mode_enabled(), c._nn.gelu(x),
+        c._get_accelerator().type, hasattr(c, "nope"), c._get_privateuse1_backend_name(),
+        torch.vmap(lambda y: y * c._functorch.is_batchedtensor(y))(x),
     )  # fmt: skip
 
 
@@ -244,8 +248,9 @@ def tensors_are_flattened_and_grouped(torch: Any) -> Any:
 def devices_have_numbers(torch: Any) -> Any:
     index = torch._utils._get_device_index
     return (
-        index(3), index("cuda:1"), index("cpu", allow_cpu=True), raises(lambda: index("cpu")), raises(lambda: index("cuda")),
-        raises(lambda: index(None)), raises(lambda: torch._utils._get_device_module("nope")),
+        index(3), index("cuda:1"), index("cpu", allow_cpu=True), raises(lambda: index("cpu")),
+        raises(lambda: index("cuda")), raises(lambda: index(None)),
+        raises(lambda: torch._utils._get_device_module("nope")),
     )  # fmt: skip
 
 
@@ -307,7 +312,7 @@ def versions_are_compared(torch: Any) -> Any:
         one > "1.9", one < "1.10", one >= (1, 10), one < (1, 10, 0), one == "1.10.0a0+git", version("2.0") == (2, 0),
         version("2.0.0") >= version("2.0"), version("parrot") == "parrot", version("2.1.dev3") < "2.1a1",
         version("2.1.post1") > "2.1", version("2.1+cpu") > "2.1", version("2.1rc2") > "2.1b7", one != "1.10", str(one),
-        hash(version("1")) == hash("1"), raises(lambda: one < 3), version("1.0") == 1 if False else None,
+        hash(version("1")) == hash("1"),
     ]  # fmt: skip
 
 
@@ -335,9 +340,11 @@ def shapes_are_computed(torch: Any) -> Any:
     prims = import_module(f"{torch.__name__}._prims_common")
     return (
         prims.make_contiguous_strides_for((2, 0, 3)), prims.make_contiguous_strides_for((2, 3, 4), row_major=False),
-        prims.canonicalize_dim(3, -1), raises(lambda: prims.canonicalize_dim(3, 3)), prims.canonicalize_dims(3, (-1, 0)),
-        prims.compute_required_storage_length((2, 3), (3, 1), 4), prims.dtype_to_type(torch.bfloat16),
-        prims.is_integer_dtype(torch.bool), prims.type_to_dtype(complex), prims.is_contiguous_or_false(torch.ones(2, 2).t()),
+        prims.canonicalize_dim(3, -1), raises(lambda: prims.canonicalize_dim(3, 3)),
+        prims.canonicalize_dims(3, (-1, 0)), prims.compute_required_storage_length((2, 3), (3, 1), 4),
+        prims.dtype_to_type(torch.bfloat16),
+        prims.is_integer_dtype(torch.bool), prims.type_to_dtype(complex),
+        prims.is_contiguous_or_false(torch.ones(2, 2).t()),
         prims.get_computation_dtype(torch.float16), prims.alert_not_deterministic("x"),
     )  # fmt: skip
 
@@ -350,7 +357,8 @@ def exports_to_onnx_are_only_asked_about(torch: Any) -> Any:
     x = torch.ones(2, 3)
     onnx.register_custom_op_symbolic("mine::op", lambda g: g, 11)
     return (
-        onnx.is_in_onnx_export(), operators.shape_as_tensor(x), operators.reshape_from_tensor_shape(x, torch.tensor([6])),
+        onnx.is_in_onnx_export(), operators.shape_as_tensor(x),
+        operators.reshape_from_tensor_shape(x, torch.tensor([6])),
         int(onnx.TensorProtoDataType.FLOAT), int(helper.cast_pytorch_to_onnx["Long"]), callable(helper.parse_args("v")),
         issubclass(onnx.errors.UnsupportedOperatorError, onnx.OnnxExporterError),
     )  # fmt: skip
@@ -368,7 +376,7 @@ def nothing_fake_is_met(torch: Any) -> Any:
 
 
 @claim
-def ranges_of_profilers_are_counted(torch: Any) -> Any:
+def classes_of_compiled_libraries_are_not_there(torch: Any) -> Any:
     classes = torch.classes
     return raises(lambda: classes.nowhere.Thing), torch._tensor._convert([torch.ones(1)], torch.Tensor)
 
@@ -377,7 +385,3 @@ def ranges_of_profilers_are_counted(torch: Any) -> Any:
 @pytest.mark.parametrize("one", claim, ids=name_of)
 def test_as_in_pytorch(one: Any) -> None:
     same(one)
-
-
-def test_torch_itself_has_what_is_claimed() -> None:
-    assert typing.Optional[int] == Optional[int] and torch.jit.Final is not None

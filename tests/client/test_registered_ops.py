@@ -87,13 +87,14 @@ def a_library_defines_and_implements(torch: Any) -> Any:
     space = fresh()
     own = library(torch).Library(space, "DEF")
     own.define("scale(Tensor x, float factor=3.0, *, Tensor? bias=None) -> Tensor")
-    own.impl("scale", lambda x, factor=3.0, bias=None: x * factor if bias is None else x * factor + bias, "CPU")
+    own.impl("scale", lambda x, factor=3.0, bias=0.0: x * factor + bias, "CPU")
     own.define("negative(Tensor x, float unused=1.0) -> Tensor")
     own.impl("negative", lambda x: -x, "CPU")
     op = getattr(torch.ops, space).scale
     x = torch.ones(2)
     return (
-        op(x), op(x, 2.0), getattr(torch.ops, space).negative(x, 1.0), op(x, factor=4.0, bias=x), raises(lambda: op()), raises(lambda: op(x, wrong=1)),
+        op(x), op(x, 2.0), getattr(torch.ops, space).negative(x, 1.0), op(x, factor=4.0, bias=x),
+        raises(lambda: op()), raises(lambda: op(x, wrong=1)),
         raises(lambda: op(x, 1.0, x)),
     )  # fmt: skip
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar, overload
 
-from gradwire_protocol.errors import ArgumentValueError, Unsupported
+from gradwire_protocol.errors import Unsupported
 
 from .._core.compiling.function import compile, forget_all
 from .._core.surface import stand_ins
@@ -133,7 +133,7 @@ class set_stance:
     Stored, without effect: a replay computes what the function computes.
 
     Raises:
-        ArgumentValueError: for a stance that PyTorch does not know.
+        RuntimeError: for a stance that PyTorch does not know.
         Unsupported: for ``fail_on_recompile``; ``torch.compile(fullgraph=True)`` refuses what cannot be replayed.
     """
 
@@ -141,7 +141,7 @@ class set_stance:
         self, stance: str = "default", *, skip_guard_eval_unsafe: bool = False, force_backend: Any = None
     ) -> None:
         if stance not in _STANCES:
-            raise ArgumentValueError(f"set_stance: stance {stance!r:.60} is none of {', '.join(_STANCES)}")
+            raise RuntimeError(f"set_stance: stance {stance!r:.60} is none of {', '.join(_STANCES)}")
         if stance == "fail_on_recompile":
             raise Unsupported("set_stance('fail_on_recompile') is not supported by gradwire: use fullgraph=True")
 

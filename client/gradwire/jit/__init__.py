@@ -6,6 +6,7 @@ replays calls. Files of scripts are neither written nor read.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, Self, TypeVar
@@ -181,6 +182,9 @@ _set_fusion_strategy = set_fusion_strategy
 
 class strict_fusion:
     """``with`` without effect: nothing is fused on the client."""
+
+    def __init__(self) -> None:
+        warnings.warn("torch.jit.strict_fusion has no effect outside of scripts", stacklevel=2)
 
     def __enter__(self) -> Self:
         return self

@@ -26,7 +26,9 @@ __all__ = ["Any", "BroadcastingList1", "BroadcastingList2", "BroadcastingList3",
 
 stand_ins.fill(
     __name__,
-    ("EvalEnv", "Module", "ann_to_type", "check_fn", "get_enum_value_type", "get_num_params", "get_param_names",
+    ("AnyType", "ComplexType", "DictType", "FloatType", "IntType", "ListType", "StringType", "TensorType", "TupleType",
+     "get_type_line", "EvalEnv", "Module", "ann_to_type", "check_fn", "get_enum_value_type", "get_num_params",
+     "get_param_names",
      "get_signature", "parse_type_line", "split_type_line", "try_ann_to_type", "try_real_annotations"),
     "nothing is compiled from Python source",
 )  # fmt: skip

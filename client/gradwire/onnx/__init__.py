@@ -11,7 +11,15 @@ from . import errors as errors
 from . import operators as operators
 from .errors import OnnxExporterError
 
-__all__ = ["ExportableModule", "InputObserver", "ONNXProgram", "OnnxExporterError", "export", "is_in_onnx_export"]
+__all__ = [
+    "ExportableModule",
+    "InputObserver",
+    "ONNXProgram",
+    "OnnxExporterError",
+    "export",
+    "errors",
+    "is_in_onnx_export",
+]
 
 producer_name = "gradwire"
 

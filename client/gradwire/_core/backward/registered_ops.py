@@ -22,7 +22,7 @@ ALIASES: Final = {
     "CompositeExplicitAutograd": "default", "CompositeImplicitAutograd": "composed", "AutogradCPU": "autograd",
     "AutogradCUDA": "autograd", "": "default",
 }  # fmt: skip
-"""What kernels of a dispatch key of PyTorch's are kept under; others under the key in lower case (``cpu``, ``autocastcpu``)."""
+"""What kernels of a dispatch key of PyTorch's are kept under; others under the key in lower case (``cpu``)."""
 
 
 class _Excluded(threading.local):
