@@ -56,7 +56,7 @@ class _Progress:
             sys.stderr.write(f"\r{shown}")
             sys.stderr.flush()
 
-    def set_description(self, *_: Any, **__: Any) -> None:
+    def set_description(self, desc: str = "", refresh: bool = True) -> None:
         """Without effect."""
 
     def write(self, text: str) -> None:

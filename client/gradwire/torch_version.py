@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, Self
 
 __all__ = ["TorchVersion"]
 
@@ -53,6 +53,9 @@ class TorchVersion(str):
     tuples: ``torch.__version__ >= (2, 0)``. What is no version is compared as text."""
 
     __slots__ = ()
+
+    def __new__(cls, version: object = "") -> Self:
+        return super().__new__(cls, version)
 
     def _pair(self, other: object) -> tuple[Any, Any]:
         text = str(other) if hasattr(other, "release") else _text(other)

@@ -6,6 +6,8 @@ from typing import Any
 
 from .._core.surface import stand_ins
 
+__all__: list[str] = []
+
 
 class UnsupportedFakeTensorException(RuntimeError):
     """Never raised."""

@@ -6,6 +6,8 @@ from typing import Any
 
 from .._core.surface import stand_ins
 
+__all__: list[str] = []
+
 
 def mb_unwrap_functional_tensor(tensor: Any) -> Any:
     """The tensor itself."""

@@ -18,7 +18,7 @@ from .._jit_internal import _overload_method as _overload_method
 from .._jit_internal import export, ignore, unused
 from .._jit_internal import is_scripting as is_scripting
 from ..futures import Future
-from ..nn import Module
+from ..nn import Module as _Module
 
 Anything = TypeVar("Anything")
 
@@ -47,7 +47,7 @@ class Attribute(NamedTuple):
     type: Any
 
 
-class ScriptModule(Module):
+class ScriptModule(_Module):
     """A module like any other. Its methods run as Python."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from .._core.surface import stand_ins
 from . import TensorProtoDataType
@@ -25,7 +25,9 @@ def parse_args(*arg_descriptors: str) -> Callable[[Anything], Anything]:
     return lambda fn: fn
 
 
-def quantized_args(*arg_q_descriptors: bool, **_: Any) -> Callable[[Anything], Anything]:
+def quantized_args(
+    *arg_q_descriptors: bool, scale: float | None = None, zero_point: int | None = None, quantize_output: bool = True
+) -> Callable[[Anything], Anything]:
     """A decorator that changes nothing."""
     return lambda fn: fn
 

@@ -7,17 +7,18 @@ from collections.abc import Sequence
 from ... import add, cat, matmul, mul, relu
 from ..._core.surface import stand_ins
 from ..._core.tensor.tensor import Tensor
-from ...nn import Identity, Module
+from ...nn import Identity as _Identity
+from ...nn import Module as _Module
 
 __all__ = ["FloatFunctional"]
 
 
-class FloatFunctional(Module):
+class FloatFunctional(_Module):
     """Operations whose results a quantized model would observe: ``skip_add.add(x, y)`` instead of ``x + y``."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.activation_post_process = Identity()
+        self.activation_post_process = _Identity()
 
     def forward(self, x: Tensor) -> Tensor:
         """Refused: its methods are called.

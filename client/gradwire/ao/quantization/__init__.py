@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ..._core.surface import stand_ins
 from ..._core.tensor.tensor import Tensor
-from ...nn import Module
+from ...nn import Module as _Module
 
 __all__ = ["DeQuantStub", "QConfig", "QuantStub", "QuantWrapper"]
 
@@ -18,7 +18,7 @@ class QConfig(NamedTuple):
     weight: Any
 
 
-class _Stub(Module):
+class _Stub(_Module):
     """Where a model would be quantized, or the other way round: passes on what it is given.
 
     Args:
@@ -43,10 +43,10 @@ class DeQuantStub(_Stub):
     """Where a quantized model would return to floating point: passes on what it is given."""
 
 
-class QuantWrapper(Module):
+class QuantWrapper(_Module):
     """A module between a :class:`QuantStub` and a :class:`DeQuantStub`."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: _Module) -> None:
         super().__init__()
         qconfig = getattr(module, "qconfig", None)
         self.quant = QuantStub(qconfig)
