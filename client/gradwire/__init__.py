@@ -172,15 +172,24 @@ from .serialization import load, save  # noqa: E402
 _keep_interrupts(Tensor.__del__)
 
 _LATER = (
-    "__config__", "accelerator", "amp", "backends", "compiler", "cpu", "cuda", "distributed",
-    "distributions", "fft", "jit", "linalg", "masked", "mps", "multiprocessing", "overrides", "profiler",
-    "return_types", "signal", "special", "testing", "types", "version", "viz", "xpu",
+    "_C", "__config__", "_classes", "_custom_ops", "_dynamo", "_guards", "_inductor", "_jit_internal", "_ops",
+    "_prims_common", "_subclasses", "_tensor", "_tensor_str", "_utils", "_utils_internal", "accelerator", "amp", "ao",
+    "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "futures", "hub", "jit",
+    "library", "linalg", "masked", "mps", "multiprocessing", "onnx", "ops", "overrides", "package", "profiler",
+    "quantization", "return_types", "signal", "special", "testing", "torch_version", "types", "version", "viz", "xpu",
 )  # fmt: skip
 """Modules that not every program uses: imported at first mention."""
 _INSIDE_OF = {
-    "Event": "cuda", "GradScaler": "amp", "Stream": "cuda", "compile": "_core.compiling.function",
-    "each": "_core.compiling.repeating", "embedded_server": "_core.wire.embedded_server",
-    "get_device_module": "accelerator",
+    "Event": "cuda", "GradScaler": "amp", "Stream": "cuda", "classes": "_classes",
+    "compile": "_core.compiling.function", "each": "_core.compiling.repeating",
+    "embedded_server": "_core.wire.embedded_server", "get_device_module": "accelerator",
+    "replace_torch": "cli.running.finder",
+    "Future": "futures", "ScriptFunction": "jit", "ScriptModule": "jit",
+    **dict.fromkeys(
+        ("SymBool", "SymFloat", "SymInt", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not",
+         "sym_sum"),
+        "_core.surface.symbolic_numbers",
+    ),
 }  # fmt: skip
 """Names of such modules."""
 

@@ -6,6 +6,8 @@ Each is a class whose call raises an error with its name. So the import is no er
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from gradwire_protocol.errors import Unsupported
@@ -39,3 +41,21 @@ def stand_in(shown: str, instead: str = "", module: str = __name__) -> StandIn:
     name = shown.rpartition(".")[2]
     about = {"shown": shown, "instead": instead, "__module__": module, "__doc__": f"Not supported. {instead}".strip()}
     return StandIn(name, (), about)
+
+
+def fill(module: str, names: Iterable[str], instead: str) -> None:
+    """Put names that are refused where they are called into a module of gradwire, and into its ``__all__``.
+
+    Names that it has stay.
+
+    Args:
+        module: the module's full name.
+        names: the names.
+        instead: why they are not supported, or what to use instead.
+    """
+    given = vars(sys.modules[module])
+    place = module.replace("gradwire", "torch", 1)
+    made = {name: stand_in(f"{place}.{name}", instead, module) for name in names if name not in given}
+    given.update(made)
+    if "__all__" in given:
+        given["__all__"] = [*given["__all__"], *(name for name in made if not name.startswith("_"))]
