@@ -163,7 +163,7 @@ from .serialization import load, save  # noqa: E402
 _keep_interrupts(Tensor.__del__)
 
 _LATER = (
-    "__config__", "accelerator", "amp", "backends", "compiler", "cpu", "cuda", "distributed",
+    "__config__", "accelerator", "amp", "backends", "compiler", "cpu", "cuda", "distributed", "fx",
     "distributions", "fft", "jit", "linalg", "masked", "mps", "multiprocessing", "overrides", "profiler",
     "return_types", "signal", "special", "testing", "types", "version", "viz", "xpu",
 )  # fmt: skip
