@@ -18,27 +18,31 @@ FILE: Final = Path(__file__).with_name("function_forms.json")
 
 
 @cache
-def forms() -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
-    """By path without ``torch.``: the arguments that are recorded by position, and those by name."""
-    read = json.loads(FILE.read_text())
-    return {path: (tuple(by_position), tuple(by_name)) for path, (by_position, by_name) in read.items()}
+def forms() -> dict[str, Any]:
+    """By path without ``torch.``: the arguments that are recorded by position, and those by name; or the method that
+    the function is recorded as."""
+    read: dict[str, Any] = json.loads(FILE.read_text())
+    return read
+
+
+def form_of(function: Any) -> Any:
+    """How calls of a function are recorded: as its file says; None where they are as they were written."""
+    home = _names.home_of(function)
+    return None if home is None else forms().get(".".join(part for part in home if part))
 
 
 def as_recorded(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """A call's arguments as the node has them."""
-    home = _names.home_of(function)
-    form = None if home is None else forms().get(".".join(part for part in home if part))
-    if form is None:
+    form = form_of(function)
+    if not isinstance(form, list):
         return args, kwargs
-    by_position, by_name = form
     try:
         bound = inspect.signature(function).bind(*args, **kwargs)
     except TypeError:
         return args, kwargs
     bound.apply_defaults()
-    given = bound.arguments
-    if any(name not in given for name in (*by_position, *by_name)):
-        return args, kwargs
-    spare = [name for name in bound.kwargs if name not in by_name and name not in by_position and name in kwargs]
-    made = {name: given[name] for name in by_name}
-    return tuple(given[name] for name in by_position), made | {name: kwargs[name] for name in spare}
+    given, by_name = bound.arguments, form[1]
+    by_position = list(given)[: len(form[0])]  # their names may differ
+    made = {name: given[name] for name in by_name if name in given}
+    spare = {name: value for name, value in kwargs.items() if name not in made and name not in by_position}
+    return tuple(given[name] for name in by_position), made | spare

@@ -416,11 +416,8 @@ class Graph:
                 node._repr_fn = shown
 
     def __str__(self) -> str:
-        inputs: list[str] = []
-        returns = [""]
-        lines = [node.format_node(inputs if node.op == "root" else None, returns) for node in self.nodes]
-        text = f"graph({', '.join(inputs)}){returns[0]}:"
-        return text + "".join(f"\n    {line}" for line in lines if line)
+        lines = [node.format_node() for node in self.nodes]
+        return "graph():" + "".join(f"\n    {line}" for line in lines if line)
 
     def print_tabular(self) -> None:
         """Print the nodes as a table."""

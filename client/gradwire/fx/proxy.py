@@ -21,7 +21,7 @@ from .._core.modules.parameter import Parameter
 from .._core.tensor.tensor import Tensor
 from . import _names, traceback
 from ._codegen import MAGIC, REFLECTABLE
-from ._function_forms import as_recorded
+from ._function_forms import as_recorded, form_of
 from .graph import Graph
 from .node import Node, base_types, map_arg
 
@@ -262,6 +262,8 @@ class Proxy:
         tracer = next(iter(tracers.values()))
         if _names.home_of(orig_method) is None and (method := _names.method_of(orig_method)) is not None:
             return tracer.create_proxy("call_method", METHODS.get(method, method), args, kwargs)
+        if isinstance(form := form_of(orig_method), str):
+            return tracer.create_proxy("call_method", form, (*args, *kwargs.values()), {})
         args, kwargs = as_recorded(orig_method, args, kwargs)
         name = tracer.graph._target_to_str(orig_method)
         return tracer.create_proxy("call_function", orig_method, args, kwargs, name=name)
