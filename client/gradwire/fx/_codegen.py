@@ -73,7 +73,7 @@ def builtins_of_code() -> dict[str, Builtin]:
         "torch": Builtin("import torch", gradwire),
         "device": Builtin("from torch import device", device),
         "fx_pytree": Builtin("import torch.fx._pytree as fx_pytree", fx_pytree),
-        "pytree": Builtin("import torch.fx._pytree as pytree", pytree),
+        "pytree": Builtin("import torch.utils._pytree as pytree", pytree),
     }
 
 
@@ -166,12 +166,12 @@ class _PyTreeCodeGen(CodeGen):
         self.pytree_info = pytree_info
 
     def process_inputs(self, *inputs: Any) -> Any:
-        return fx_pytree.tree_leaves(inputs)
+        return pytree.tree_leaves(inputs)
 
     def process_outputs(self, out: Any) -> Any:
         if self.pytree_info is None or self.pytree_info.out_spec is None:
             return out
-        return fx_pytree.tree_unflatten(list(out) if isinstance(out, (list, tuple)) else [out], self.pytree_info.out_spec)
+        return pytree.tree_unflatten(list(out) if isinstance(out, (list, tuple)) else [out], self.pytree_info.out_spec)
 
     def gen_fn_def(
         self, free_vars: list[str], maybe_return_annotation: str, *, expanded_def: bool = False

@@ -34,6 +34,8 @@ def form_of(function: Any) -> Any:
 def as_recorded(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """A call's arguments as the node has them."""
     form = form_of(function)
+    if function.__name__ == "einsum" and len(args) == 2 and isinstance(args[1], (list, tuple)):
+        return (args[0], *args[1]), kwargs  # operands in a list are passed on one by one
     if not isinstance(form, list):
         return args, kwargs
     try:

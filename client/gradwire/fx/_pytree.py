@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from gradwire_protocol.errors import ArgumentError
 
-from .._core.context.pytree import TreeSpec, tree_flatten, tree_leaves, tree_map, tree_unflatten
+from .._core.context.pytree import TreeSpec, tree_unflatten
 
 
 def tree_flatten_spec(pytree: Any, spec: TreeSpec, exact_structural_match: bool = False) -> list[Any]:
@@ -15,21 +16,24 @@ def tree_flatten_spec(pytree: Any, spec: TreeSpec, exact_structural_match: bool 
     Raises:
         ArgumentError: where they have another structure.
     """
-    if spec.is_leaf:
-        return [pytree]
-    if spec.keys:
-        if not isinstance(pytree, dict) or set(spec.keys) - pytree.keys():
-            raise ArgumentError(f"the argument has to be a dict with the keys {list(spec.keys)}, not {pytree!r:.80}")
-        items = [pytree[key] for key in spec.keys]
+    return list(_leaves(pytree, tree_unflatten(list(range(spec.num_leaves)), spec), exact_structural_match))
+
+
+def _leaves(given: Any, form: Any, exact: bool) -> Iterator[Any]:
+    """The leaves of a container, by a container of the same structure with numbers in it."""
+    if isinstance(form, int):
+        yield given
+    elif isinstance(form, dict):
+        if not isinstance(given, dict) or form.keys() - given.keys() or (exact and given.keys() - form.keys()):
+            raise ArgumentError(f"the argument has to be a dict with the keys {list(form)}, not {given!r:.80}")
+        for key, inner in form.items():
+            yield from _leaves(given[key], inner, exact)
     else:
-        items = list(pytree)
-        if len(items) < len(spec.children) or (exact_structural_match and len(items) != len(spec.children)):
-            raise ArgumentError(f"the argument has {len(items)} items, and was traced with {len(spec.children)}")
-    return [
-        leaf
-        for item, child in zip(items, spec.children, strict=False)
-        for leaf in tree_flatten_spec(item, child, exact_structural_match)
-    ]
+        items = list(given)
+        if len(items) < len(form) or (exact and len(items) != len(form)):
+            raise ArgumentError(f"the argument has {len(items)} items, and was traced with {len(form)}")
+        for item, inner in zip(items, form, strict=False):
+            yield from _leaves(item, inner, exact)
 
 
-__all__ = ["TreeSpec", "tree_flatten", "tree_flatten_spec", "tree_leaves", "tree_map", "tree_unflatten"]
+__all__ = ["tree_flatten_spec"]

@@ -254,7 +254,7 @@ class Tracer(TracerBase):
                 args.append(self._placeholder("**" + next(rest), concrete_args, signature, plain))
             root_fn = _with_plain_arguments(root_fn, len(args))
         flat, structure = tree_flatten(tuple(args))
-        if all(child.is_leaf for child in structure.children):
+        if len(flat) == len(args) and all(a is b for a, b in zip(flat, args, strict=True)):
             return root_fn, args
         codegen = _PyTreeCodeGen(_PyTreeInfo(names[:total], structure, None))
         self.graph._codegen = codegen

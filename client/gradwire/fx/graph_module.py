@@ -8,7 +8,7 @@ import linecache
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import Any, Final, NoReturn, Self
 
 from gradwire_protocol.errors import ArgumentError, Unsupported
 
@@ -18,6 +18,7 @@ from .._core.tensor.tensor import Tensor
 from ._codegen import PythonCode, _PyTreeCodeGen
 from .graph import Graph
 
+_USER_PRESERVED_ATTRIBUTES_KEY: Final = "_user_preserved_attributes"
 _numbers = itertools.count()
 
 
@@ -77,6 +78,14 @@ def _get_attr(model: Any, attr_name: str) -> Any:
     return model
 
 
+class _CodeOnlyModule(Module):
+    """A module with these attributes, for subclasses of GraphModule that copy themselves."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        super().__init__()
+        self.__dict__ = body
+
+
 class GraphModule(Module):
     """A module that runs a graph.
 
@@ -101,6 +110,9 @@ class GraphModule(Module):
         targets = [node.target for node in graph.nodes if node.op in ("get_attr", "call_module")]
         if isinstance(root, Module):
             self.training = root.training
+            if isinstance(root, _CodeOnlyModule):
+                named = (root.named_children(), root.named_buffers(), root.named_parameters())
+                targets = [*(name for name, _ in itertools.chain(*named)), *targets]
             for target in targets:
                 _copy_attr(root, self, target)
         elif isinstance(root, dict):
@@ -226,6 +238,9 @@ class GraphModule(Module):
         for hook in self._deepcopy_hooks:
             hook(made)
         return made
+
+    def _deepcopy_init(self) -> Callable[..., None]:
+        return GraphModule.__init__
 
     def __copy__(self) -> GraphModule:
         made = GraphModule(self, self.graph, type(self).__name__)
