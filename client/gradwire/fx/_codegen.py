@@ -100,9 +100,10 @@ def check_name(name: str, what: str) -> str:
 
 
 def attribute(base: str, target: str) -> str:
-    """The code that reaches a path of attributes; parts that are numbers by ``getattr``."""
+    """The code that reaches a path of attributes; numbers and keywords among them by ``getattr``."""
     for part in check_path(target, "target").split("."):
-        base = f"{base}.{part}" if part.isidentifier() else f'getattr({base}, "{part}")'
+        plain = part.isidentifier() and not keyword.iskeyword(part)
+        base = f"{base}.{part}" if plain else f'getattr({base}, "{part}")'
     return base
 
 

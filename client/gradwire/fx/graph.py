@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from gradwire_protocol.errors import ArgumentError, ArgumentValueError
+from gradwire_protocol.errors import ArgumentError
 
 from . import _names
 from ._codegen import INPLACE, MAGIC, REFLECTABLE, CodeGen, PythonCode, _PyTreeCodeGen, _PyTreeInfo, builtins_of_code
@@ -179,13 +179,6 @@ class Graph:
             raise AssertionError(f"args of a node are a tuple, not {type(args).__name__}")
         if not isinstance(kwargs, dict):
             raise AssertionError(f"kwargs of a node are a dict, not {type(kwargs).__name__}")
-
-        def check(used: Node) -> Node:
-            if used.graph is not self:
-                raise ArgumentValueError(f"node {used} is of another graph: copy it with node_copy or graph_copy")
-            return used
-
-        map_arg((args, kwargs), check)
         chosen = self._graph_namespace.create_name(name or self._target_to_str(target), None)
         made = Node(self, chosen, op, target, args, kwargs, type_expr)
         for hook in getattr(self.owning_module, "_create_node_hooks", None) or ():
@@ -244,7 +237,9 @@ class Graph:
         if callable(target):
             named = _names.node_name_of(target)
         else:
-            named = str(target)
+            if not isinstance(target, str):
+                raise AssertionError(f"a node calls a function or names its target, not {target!r:.60}")
+            named = target
             if named.startswith("__") and named.endswith("__"):
                 named = named[2:-2]
         return snake_case(named)
