@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import enum
 import inspect
+import json
 import keyword
 import math
 import types
+import typing
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -38,6 +40,9 @@ INPLACE: Final = {
 }  # fmt: skip
 
 COLORS: Final = {"red": "\033[31m", "blue": "\033[34m", "dim": "\033[2m", "dim_blue": "\033[2m\033[34m"}
+
+
+_OldAlias: Any = type(typing.List[int])  # noqa: UP006
 
 
 @dataclass
@@ -77,33 +82,22 @@ def builtins_of_code() -> dict[str, Builtin]:
     }
 
 
-def check_path(path: str, what: str) -> str:
-    """A path of names, as attributes and modules have; numbers are among them.
-
-    Raises:
-        ArgumentValueError: where it would be more than names in the code.
-    """
-    if not all(part.isidentifier() or (part.isascii() and part.replace("_", "0").isalnum()) for part in path.split(".")):
-        raise ArgumentValueError(f"{what} {path!r:.80} is not a path of names, and has no place in code")
-    return path
-
-
 def check_name(name: str, what: str) -> str:
-    """A single name.
+    """A name, or a path of names.
 
     Raises:
-        ArgumentValueError: where it is none.
+        ArgumentValueError: where it would be more than that in the code.
     """
-    if not name.isidentifier() or keyword.iskeyword(name):
+    if not all(part.isidentifier() and not keyword.iskeyword(part) for part in name.split(".")):
         raise ArgumentValueError(f"{what} {name!r:.80} is not a name, and has no place in code")
     return name
 
 
 def attribute(base: str, target: str) -> str:
-    """The code that reaches a path of attributes; numbers and keywords among them by ``getattr``."""
-    for part in check_path(target, "target").split("."):
+    """The code that reaches a path of attributes; parts that are no names (numbers, keywords) by ``getattr``."""
+    for part in target.split("."):
         plain = part.isidentifier() and not keyword.iskeyword(part)
-        base = f"{base}.{part}" if plain else f'getattr({base}, "{part}")'
+        base = f"{base}.{part}" if plain else f"getattr({base}, {json.dumps(part)})"
     return base
 
 
@@ -114,9 +108,7 @@ class CodeGen:
         self._body_transformer: Callable[[list[str]], list[str]] | None = None
         self._func_name: str = "forward"
 
-    def gen_fn_def(
-        self, free_vars: list[str], maybe_return_annotation: str, *, expanded_def: bool = False
-    ) -> str:
+    def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str, *, expanded_def: bool = False) -> str:
         """The line that begins the function."""
         if not free_vars or free_vars[0] != "self":
             free_vars.insert(0, "self")
@@ -174,9 +166,7 @@ class _PyTreeCodeGen(CodeGen):
             return out
         return pytree.tree_unflatten(list(out) if isinstance(out, (list, tuple)) else [out], self.pytree_info.out_spec)
 
-    def gen_fn_def(
-        self, free_vars: list[str], maybe_return_annotation: str, *, expanded_def: bool = False
-    ) -> str:
+    def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str, *, expanded_def: bool = False) -> str:
         if self.pytree_info is None:
             return super().gen_fn_def(free_vars, maybe_return_annotation)
         arguments = self.pytree_info.orig_args
@@ -273,7 +263,7 @@ class Writer:
     def _global(self, hint: str, obj: Any) -> str:
         """The name under which the code reaches an object."""
         if obj is not device and not isinstance(obj, types.ModuleType) and is_own(obj):
-            return check_path(qualified(obj), "function")
+            return check_name(qualified(obj), "function")
         name = self._namespace.create_name(hint, obj)
         if name in self._globals and self._globals[name] is not obj and self._globals[name] != obj:
             raise AssertionError(f"the name {name} stands for {self._globals[name]!r} already")
@@ -289,6 +279,8 @@ class Writer:
         if parts is None:
             return self._global(shown_type(kind), kind)
         origin, args = parts
+        if isinstance(kind, _OldAlias):  # List[int], not list[int]
+            origin = getattr(typing, kind._name or "", origin) if isinstance(origin, type) else origin
         name = self._global(shown_type(origin), origin)
         return f"{name}[{','.join(self._type(arg) for arg in args)}]" if args else name
 

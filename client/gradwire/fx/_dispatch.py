@@ -1,9 +1,9 @@
 """Functions of ``torch`` that are written in Python leave calls with a proxy to it.
 
-Functions of the op table ask for it (``TRACERS``) off their fast path. One that is written in Python would look into the
-proxy, and be recorded as what it is made of. A wrapper around each would cost every call something, also in programs
-that never trace, and would miss references that a program has already (``self.act = F.gelu``). So the functions stay the objects they are, and get other code when this module is loaded,
-which asks for a proxy first.
+Functions of the op table ask for it (``TRACERS``) off their fast path. One that is written in Python would look into
+the proxy, and be recorded as what it is made of. A wrapper around each would cost every call something, also in
+programs that never trace, and would miss references that a program has already (``self.act = F.gelu``). So the
+functions stay the objects they are, and get other code when this module is loaded, which asks for a proxy first.
 """
 
 from __future__ import annotations
@@ -46,13 +46,12 @@ def with_proxy(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Proxy | None:
     for value in (*args, *kwargs.values()) if kwargs else args:
         if isinstance(value, Proxy):
             return value
-        kind = type(value)
         inner: tuple[Any, ...] | list[Any]
-        if kind is list or kind is tuple:
+        if isinstance(value, (list, tuple)):
             inner = value
-        elif kind is slice:
+        elif isinstance(value, slice):
             inner = (value.start, value.stop, value.step)
-        elif kind is dict:
+        elif isinstance(value, dict):
             inner = list(value.values())
         else:
             continue

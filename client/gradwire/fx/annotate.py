@@ -9,7 +9,7 @@ from gradwire_protocol.errors import ArgumentError
 from .proxy import Proxy
 
 
-def annotate(val: Any, type: Any) -> Any:  # noqa: A002
+def annotate(val: Any, type: Any) -> Any:
     """Give a proxy's node a type; other values have one.
 
     Raises:

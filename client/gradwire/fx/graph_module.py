@@ -249,8 +249,8 @@ class GraphModule(Module):
 
     def __reduce__(self) -> NoReturn:
         raise Unsupported(
-            f"{type(self).__name__} is a GraphModule: its code would run when a file of it is loaded, which gradwire does "
-            "not do. Save its state_dict(), and trace the module again where it is loaded"
+            f"{type(self).__name__} is a GraphModule: its code would run when a file of it is loaded, which gradwire "
+            "does not do. Save its state_dict(), and trace the module again where it is loaded"
         )
 
     def to_folder(self, folder: Any, module_name: str = "FxModule") -> None:

@@ -26,7 +26,7 @@ base_types: Final = typing.get_args(BaseArgumentTypes)
 """Types of constants that arguments may have."""
 
 Argument = Optional[  # noqa: UP045
-    Union[  # noqa: UP007
+    Union[
         "tuple[Argument, ...]", Sequence["Argument"], Mapping[str, "Argument"], slice, range, "Node", BaseArgumentTypes
     ]
 ]  # fmt: skip
@@ -239,11 +239,7 @@ class Node:
         self.kwargs = {**self.kwargs, key: arg}
 
     def replace_all_uses_with(
-        self,
-        replace_with: Node,
-        delete_user_cb: Callable[[Node], bool] | None = None,
-        *,
-        propagate_meta: bool = False,
+        self, replace_with: Node, delete_user_cb: Callable[[Node], bool] | None = None, *, propagate_meta: bool = False
     ) -> list[Node]:
         """Put another node in its place among the arguments of its users, or of those that ``delete_user_cb`` is true
         for. Returns the users that were changed."""
@@ -291,7 +287,9 @@ class Node:
         if self.op == "call_module":
             owner = self.graph.owning_module
             if owner is None:
-                raise AssertionError(f"whether module {self.target!r} may be removed is unknown: no module has the graph")
+                raise AssertionError(
+                    f"whether module {self.target!r} may be removed is unknown: no module has the graph"
+                )
             return bool(getattr(owner.get_submodule(self.target), "_is_impure", False))
         if self.op == "call_function":
             name = getattr(self.target, "__name__", "")

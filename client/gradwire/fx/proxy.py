@@ -18,7 +18,6 @@ from gradwire_protocol.errors import ArgumentError, GradwireError
 
 from .._core.context.pytree import tree_leaves
 from .._core.modules.parameter import Parameter
-from .._core.tensor.tensor import Tensor
 from . import _names, traceback
 from ._codegen import MAGIC, REFLECTABLE
 from ._function_forms import as_recorded, form_of
@@ -270,8 +269,8 @@ class Proxy:
 
 
 METHODS: Final = {
-    "__add__": "add", "__sub__": "sub", "__mul__": "mul", "__truediv__": "div", "__matmul__": "matmul", "__pow__": "pow",
-    "__eq__": "eq", "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge",
+    "__add__": "add", "__sub__": "sub", "__mul__": "mul", "__truediv__": "div", "__matmul__": "matmul",
+    "__pow__": "pow", "__eq__": "eq", "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge",
     "__radd__": "add", "__rmul__": "mul",
 }  # fmt: skip
 """The methods that operators between a tensor and a proxy are recorded as."""

@@ -32,9 +32,7 @@ class FxGraphDrawer:
         try:
             import pydot
         except ImportError as error:
-            raise RuntimeError(
-                "FXGraphDrawer requires the pydot package to be installed: pip install pydot"
-            ) from error
+            raise RuntimeError("FXGraphDrawer requires the pydot package to be installed: pip install pydot") from error
         left_out = ignore_getattr or ignore_parameters_and_buffers
         self._name = name
         self._drawing = pydot.Dot(name, rankdir="TB")

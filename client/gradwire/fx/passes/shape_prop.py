@@ -28,15 +28,9 @@ def _extract_tensor_metadata(result: Tensor, include_contiguity: bool = True) ->
     """What is known of a tensor."""
     found = None
     if include_contiguity:
-        dense = [contiguous_format, *{4: [channels_last], 5: [channels_last_3d]}.get(result.ndim, [])]
-        found = next((form for form in dense if _has_form(result, form)), None)
+        forms = (contiguous_format, *{4: [channels_last], 5: [channels_last_3d]}.get(result.ndim, []))
+        found = next((form for form in forms if result.is_contiguous(memory_format=form)), None)
     return TensorMetadata(result.shape, result.dtype, result.requires_grad, result.stride(), found, False, {})
-
-
-def _has_form(tensor: Tensor, form: Any) -> bool:
-    if form is contiguous_format:
-        return bool(tensor.is_contiguous())
-    return bool(tensor.movedim(1, -1).is_contiguous())
 
 
 class ShapeProp(Interpreter):

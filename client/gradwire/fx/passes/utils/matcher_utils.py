@@ -134,9 +134,7 @@ class SubgraphMatcher:
             return True
         if list(wanted.kwargs) != list(node.kwargs):
             return False
-        return self._match_items(
-            [*wanted.args, *wanted.kwargs.values()], [*node.args, *node.kwargs.values()], match
-        )
+        return self._match_items([*wanted.args, *wanted.kwargs.values()], [*node.args, *node.kwargs.values()], match)
 
     def _match_items(self, wanted: Any, given: Any, match: InternalMatch) -> bool:
         return len(wanted) == len(given) and all(
