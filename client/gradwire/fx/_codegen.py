@@ -21,6 +21,7 @@ from .._core.tensor.tensor import Tensor
 from . import _pytree as fx_pytree
 from ._names import generic_parts, is_own, qualified, shown_type
 from ._namespace import TAKEN, Namespace
+from ._wrapped import wrap
 from .node import Node, short_dtype
 
 REFLECTABLE: Final = {
@@ -240,8 +241,6 @@ class Writer:
             self._global(name, value)
         wraps = ""
         if self._wrapped:
-            from ._symbolic_trace import wrap
-
             wraps = "\n".join(f'{self._global("wrap", wrap)}("{name}")' for name in self._wrapped)
         begin = self._codegen.gen_fn_def(self._free, self._returns)
         code = "\n".join("    " + line for line in "".join(body).lstrip("\n").split("\n"))
@@ -315,8 +314,8 @@ class Writer:
         return f"{COLORS[color]}{text}\033[0m" if self._colored else text
 
     def _annotation(self, node: Node) -> str:
-        known = node.meta.get("val", node.meta.get("tensor_meta", node.meta.get("example_value")))
-        if self._verbose and hasattr(known, "dtype") and hasattr(known, "shape"):
+        known: Any = node.meta.get("val", node.meta.get("tensor_meta", node.meta.get("example_value")))
+        if self._verbose and known is not None and hasattr(known, "dtype") and hasattr(known, "shape"):
             shown = self._color("red", short_dtype(known.dtype)) + self._color("blue", _shape(known.shape))
             if isinstance(known, Tensor):
                 shown += self._color("dim_blue", _shape(known.stride())) if self._stride else ""

@@ -9,12 +9,17 @@ functions stay the objects they are, and get other code when this module is load
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib import import_module
 from types import CodeType, FunctionType
 from typing import Any, Final
 
+from gradwire_protocol.dtypes import DType
+
 from .._core.context.late_signatures import show_as
+from .._core.context.size import Size, device
 from .._core.dispatch.overrides import PUBLIC, TRACERS
+from .._core.modules.parameter import Parameter
 from .._core.tensor.tensor import Tensor
 from ._names import NAMESPACES
 from .proxy import Proxy
@@ -29,6 +34,8 @@ def with_cells({cells}):
     return asking
 """
 """Code that calls the constant in it, and closes over as many variables as the function that gets it."""
+PLAIN: Final = frozenset({Tensor, Parameter, Size, DType, device, bool, int, float, complex, str, type(None)})
+"""Classes of arguments that have no proxy in them."""
 KEPT: Final = frozenset({
     "is_tensor", "typename", "save", "load", "fetch", "connect", "open_session", "current_session", "compile",
     "is_storage", "set_default_dtype", "set_default_device", "set_printoptions",
@@ -43,20 +50,24 @@ METHODS_KEPT: Final = frozenset({
 
 def with_proxy(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Proxy | None:
     """The first proxy among arguments, also inside of tuples, lists, dicts and slices."""
-    for value in (*args, *kwargs.values()) if kwargs else args:
-        if isinstance(value, Proxy):
-            return value
-        inner: tuple[Any, ...] | list[Any]
-        if isinstance(value, (list, tuple)):
-            inner = value
-        elif isinstance(value, slice):
-            inner = (value.start, value.stop, value.step)
-        elif isinstance(value, dict):
-            inner = list(value.values())
-        else:
-            continue
-        if inner and (found := with_proxy(tuple(inner), {})) is not None:
+    for value in args:
+        if type(value) not in PLAIN and (found := _proxy_in(value)) is not None:
             return found
+    for value in kwargs.values():
+        if type(value) not in PLAIN and (found := _proxy_in(value)) is not None:
+            return found
+    return None
+
+
+def _proxy_in(value: Any) -> Proxy | None:
+    if isinstance(value, Proxy):
+        return value
+    if isinstance(value, (list, tuple)):
+        return with_proxy(tuple(value), {})
+    if isinstance(value, dict):
+        return with_proxy((), value)
+    if isinstance(value, slice):
+        return with_proxy((value.start, value.stop, value.step), {})
     return None
 
 
@@ -68,11 +79,18 @@ def recorded(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     return type(proxy).__torch_function__(function, (type(proxy),), args, kwargs)
 
 
-def _code(cells: tuple[str, ...], ask: Callable[..., Any], name: str) -> CodeType:
-    names = ", ".join(cells)
+@cache
+def _template(cells: int) -> CodeType:
+    names = [f"cell_{i}" for i in range(cells)]
     scope: dict[str, Any] = {}
-    exec(compile(ASKING.format(cells=names, used=names or "pass", mark=MARK), __file__, "exec"), scope)  # noqa: S102
-    made: CodeType = scope["with_cells"](*cells).__code__
+    source = ASKING.format(cells=", ".join(names), used=", ".join(names) or "pass", mark=MARK)
+    exec(compile(source, __file__, "exec"), scope)  # noqa: S102  (the text above, and nothing else)
+    made: CodeType = scope["with_cells"](*names).__code__
+    return made
+
+
+def _code(cells: int, ask: Callable[..., Any], name: str) -> CodeType:
+    made = _template(cells)
     constants = tuple(ask if constant == MARK else constant for constant in made.co_consts)
     return made.replace(co_consts=constants, co_name=name)
 
@@ -87,14 +105,20 @@ def leave_to_proxies(function: FunctionType) -> None:
     plain.__annotations__ = function.__annotations__
 
     def ask(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        for value in args:
+            if type(value) not in PLAIN:
+                break
+        else:
+            if not kwargs:
+                return plain(*args)
         made = recorded(function, args, kwargs)
         return plain(*args, **kwargs) if made is NotImplemented else made
 
     if "__signature__" not in vars(function) and not hasattr(function, "__wrapped__"):
         import inspect
 
-        show_as(function, lambda: inspect.signature(plain))  # type: ignore[arg-type, return-value]
-    function.__code__ = _code(function.__code__.co_freevars, ask, function.__name__)
+        show_as(function, lambda: inspect.signature(plain))
+    function.__code__ = _code(len(function.__code__.co_freevars), ask, function.__name__)
 
 
 def _written_in_python() -> Iterator[FunctionType]:

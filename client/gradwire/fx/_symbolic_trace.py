@@ -22,6 +22,7 @@ from .._core.modules.module import Module
 from .._core.modules.parameter import Parameter
 from .._core.tensor.tensor import Tensor
 from ._dispatch import with_proxy
+from ._wrapped import _wrapped_fns_to_patch, wrap
 from .graph import Graph, _PyTreeCodeGen, _PyTreeInfo
 from .graph_module import GraphModule
 from .node import base_types, map_aggregate
@@ -30,7 +31,6 @@ from .proxy import ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase
 _call: Final = Module.__call__
 _getattr: Final = Module.__getattr__
 _proxyable_classes: dict[type, None] = {}
-_wrapped_fns_to_patch: dict[tuple[int, str], dict[str, Any]] = {}
 _wrapped_methods_to_patch: list[tuple[type, str]] = []
 _tracing: list[bool] = [False]
 VARIADIC: Final = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
@@ -495,26 +495,6 @@ def _autowrap_check(patcher: _Patcher, names: dict[str, Any], function_ids: set[
         for name, value in list(names.items()):
             if not name.startswith("_") and callable(value) and id(value) in function_ids:
                 patcher.patch(names, name, _recording_function(value))
-
-
-def wrap(fn_or_name: Any) -> Any:
-    """Have traces record the calls of a function of the module that calls this, instead of tracing through it.
-
-    Args:
-        fn_or_name: the function (so that it can be a decorator) or its name; builtins, too.
-
-    Raises:
-        NotImplementedError: inside of a function.
-    """
-    if not callable(fn_or_name) and not isinstance(fn_or_name, str):
-        raise ArgumentError(f"wrap takes a function or its name, not {type(fn_or_name).__name__}")
-    name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
-    frame = inspect.currentframe()
-    caller = None if frame is None else frame.f_back
-    if caller is None or caller.f_code.co_name != "<module>":
-        raise NotImplementedError(f"wrap({name!r}) must be called at the top level of a module")
-    _wrapped_fns_to_patch[id(caller.f_globals), name] = caller.f_globals
-    return fn_or_name
 
 
 def symbolic_trace(root: Any, concrete_args: Any = None) -> GraphModule:

@@ -295,13 +295,12 @@ class Graph:
         for node in reversed(self.nodes):
             if not node.users and not (node.op in ("placeholder", "output") or impure(node)):
                 self.erase_node(node)
-        from .graph_module import GraphModule
-
         owner, changed = self.owning_module, self._len < before
         if owner is not None:
             for child in owner.children():
-                if isinstance(child, GraphModule):
-                    changed |= child.graph.eliminate_dead_code(is_impure_node)
+                inner = getattr(child, "graph", None)
+                if isinstance(inner, Graph):
+                    changed |= inner.eliminate_dead_code(is_impure_node)
         return changed
 
     def _clear_nodes(self) -> None:

@@ -228,7 +228,8 @@ class GraphModule(Module):
     def __deepcopy__(self, memo: dict[int, Any]) -> GraphModule:
         held = {key: value for key, value in vars(self).items() if key not in ("_graph", "_deepcopy_hooks")}
         base = next(kind for kind in type(self).__mro__ if kind.__qualname__.rpartition(".")[2] != "GraphModuleImpl")
-        made: GraphModule = base.__new__(base)
+        kind: Any = base
+        made: GraphModule = kind.__new__(kind)
         memo[id(self)] = made
         Module.__init__(made)
         type(made).__name__ = type(self).__name__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from ..graph_module import GraphModule
@@ -30,7 +31,7 @@ class FxGraphDrawer:
         ignore_parameters_and_buffers: bool = False, skip_node_names_in_args: bool = True, **style: Any,
     ) -> None:  # fmt: skip
         try:
-            import pydot
+            pydot: Any = import_module("pydot")
         except ImportError as error:
             raise RuntimeError("FXGraphDrawer requires the pydot package to be installed: pip install pydot") from error
         left_out = ignore_getattr or ignore_parameters_and_buffers
@@ -58,7 +59,7 @@ class FxGraphDrawer:
 
 def _label(node: Node) -> str:
     rows = [f"name=%{node.name}", f"op_code={node.op}", f"target={node._pretty_print_target(node.target)}"]
-    known = node.meta.get("tensor_meta")
+    known: Any = node.meta.get("tensor_meta")
     if hasattr(known, "shape"):
         rows.append(f"dtype={known.dtype}\\nshape={tuple(known.shape)}")
     return '"{' + "|".join(row.replace("<", r"\<").replace(">", r"\>") for row in rows) + '}"'
