@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from gradwire_protocol.dtypes import DType
 
-from .._core.context.late_signatures import show_as
 from .._core.context.size import Size, device
 from .._core.dispatch.overrides import PUBLIC, TRACERS
 from .._core.modules.parameter import Parameter
@@ -89,10 +88,14 @@ def _template(cells: int) -> CodeType:
     return made
 
 
-def _code(cells: int, ask: Callable[..., Any], name: str) -> CodeType:
-    made = _template(cells)
+def _code(before: CodeType, ask: Callable[..., Any]) -> CodeType:
+    """Code that calls ``ask``, and tells the place of the code before it."""
+    made = _template(len(before.co_freevars))
     constants = tuple(ask if constant == MARK else constant for constant in made.co_consts)
-    return made.replace(co_consts=constants, co_name=name)
+    return made.replace(
+        co_consts=constants, co_name=before.co_name, co_filename=before.co_filename,
+        co_firstlineno=before.co_firstlineno,
+    )  # fmt: skip
 
 
 def leave_to_proxies(function: FunctionType) -> None:
@@ -115,10 +118,8 @@ def leave_to_proxies(function: FunctionType) -> None:
         return plain(*args, **kwargs) if made is NotImplemented else made
 
     if "__signature__" not in vars(function) and not hasattr(function, "__wrapped__"):
-        import inspect
-
-        show_as(function, lambda: inspect.signature(plain))
-    function.__code__ = _code(len(function.__code__.co_freevars), ask, function.__name__)
+        function.__wrapped__ = plain  # type: ignore[attr-defined]  # its signature is shown
+    function.__code__ = _code(function.__code__, ask)
 
 
 def _written_in_python() -> Iterator[FunctionType]:
