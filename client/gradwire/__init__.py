@@ -174,7 +174,7 @@ _keep_interrupts(Tensor.__del__)
 _LATER = (
     "_C", "__config__", "_classes", "_custom_ops", "_dynamo", "_guards", "_inductor", "_jit_internal", "_ops",
     "_prims_common", "_subclasses", "_tensor", "_tensor_str", "_utils", "_utils_internal", "accelerator", "amp", "ao",
-    "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "futures", "hub", "jit",
+    "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "futures", "fx", "hub", "jit",
     "library", "linalg", "masked", "mps", "multiprocessing", "onnx", "ops", "overrides", "package", "profiler",
     "quantization", "return_types", "signal", "special", "testing", "torch_version", "types", "version", "viz", "xpu",
 )  # fmt: skip

@@ -28,7 +28,7 @@ from ..context.modes import MODES
 from ..dispatch.dispatch import call, run
 from ..dispatch.fast_path import NOT_APPLICABLE
 from ..dispatch.out_argument import accepts_out, computed_in, into
-from ..dispatch.overrides import PUBLIC, left_to_others, register_maker
+from ..dispatch.overrides import PUBLIC, TRACERS, left_to_others, register_maker
 from ..dispatch.signatures import Signature
 from ..graph.forward_levels import OPEN
 from ..graph.recorded_call import entry_of
@@ -76,7 +76,9 @@ def function_of(op: Op, method: bool = False) -> Callable[..., Any]:
                             return made
             elif several and (made := recorded_again(several, args)) is not NOT_APPLICABLE:
                 return made
-        else:
+        if TRACERS and (made := TRACERS[0](function, args, kwargs)) is not NotImplemented:
+            return made
+        if kwargs:
             if "input" in kwargs and op.params and op.params[0].name == "self":
                 kwargs["self"] = kwargs.pop("input")
             out = kwargs.pop("out", None)

@@ -1,0 +1,146 @@
+"""Functions of ``torch`` that are written in Python leave calls with a proxy to it.
+
+Functions of the op table ask for it (``TRACERS``) off their fast path. One that is written in Python would look into
+the proxy, and be recorded as what it is made of. A wrapper around each would cost every call something, also in
+programs that never trace, and would miss references that a program has already (``self.act = F.gelu``). So the
+functions stay the objects they are, and get other code when this module is loaded, which asks for a proxy first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib import import_module
+from types import CodeType, FunctionType
+from typing import Any, Final
+
+from gradwire_protocol.dtypes import DType
+
+from .._core.context.size import Size, device
+from .._core.dispatch.overrides import PUBLIC, TRACERS
+from .._core.modules.parameter import Parameter
+from .._core.tensor.tensor import Tensor
+from ._names import NAMESPACES
+from .proxy import Proxy
+
+MARK: Final = "what is called instead"
+ASKING: Final = """
+def with_cells({cells}):
+    def asking(*args, **kwargs):
+        {used}
+        ask = {mark!r}
+        return ask(args, kwargs)
+    return asking
+"""
+"""Code that calls the constant in it, and closes over as many variables as the function that gets it."""
+PLAIN: Final = frozenset({Tensor, Parameter, Size, DType, device, bool, int, float, complex, str, type(None)})
+"""Classes of arguments that have no proxy in them."""
+KEPT: Final = frozenset({
+    "is_tensor", "typename", "save", "load", "fetch", "connect", "open_session", "current_session", "compile",
+    "is_storage", "set_default_dtype", "set_default_device", "set_printoptions",
+})  # fmt: skip
+"""Functions that take a proxy for what it is, or never get one."""
+METHODS_KEPT: Final = frozenset({
+    "as_subclass", "register_hook", "backward", "requires_grad_", "retain_grad", "item", "tolist", "numpy", "data_ptr",
+    "size", "dim", "numel", "stride", "is_contiguous",
+})  # fmt: skip
+"""Methods of tensors that take no tensor or size."""
+
+
+def with_proxy(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Proxy | None:
+    """The first proxy among arguments, also inside of tuples, lists, dicts and slices."""
+    for value in args:
+        if type(value) not in PLAIN and (found := _proxy_in(value)) is not None:
+            return found
+    for value in kwargs.values():
+        if type(value) not in PLAIN and (found := _proxy_in(value)) is not None:
+            return found
+    return None
+
+
+def _proxy_in(value: Any) -> Proxy | None:
+    if isinstance(value, Proxy):
+        return value
+    if isinstance(value, (list, tuple)):
+        return with_proxy(tuple(value), {})
+    if isinstance(value, dict):
+        return with_proxy((), value)
+    if isinstance(value, slice):
+        return with_proxy((value.start, value.stop, value.step), {})
+    return None
+
+
+def recorded(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a call with a proxy is recorded as; NotImplemented for others."""
+    proxy = with_proxy(args, kwargs)
+    if proxy is None:
+        return NotImplemented
+    return type(proxy).__torch_function__(function, (type(proxy),), args, kwargs)
+
+
+@cache
+def _template(cells: int) -> CodeType:
+    names = [f"cell_{i}" for i in range(cells)]
+    scope: dict[str, Any] = {}
+    source = ASKING.format(cells=", ".join(names), used=", ".join(names) or "pass", mark=MARK)
+    exec(compile(source, __file__, "exec"), scope)  # noqa: S102  (the text above, and nothing else)
+    made: CodeType = scope["with_cells"](*names).__code__
+    return made
+
+
+def _code(before: CodeType, ask: Callable[..., Any]) -> CodeType:
+    """Code that calls ``ask``, and tells the place of the code before it."""
+    made = _template(len(before.co_freevars))
+    constants = tuple(ask if constant == MARK else constant for constant in made.co_consts)
+    return made.replace(
+        co_consts=constants, co_name=before.co_name, co_filename=before.co_filename,
+        co_firstlineno=before.co_firstlineno,
+    )  # fmt: skip
+
+
+def leave_to_proxies(function: FunctionType) -> None:
+    """Have a function leave calls with a proxy to it."""
+    plain = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    plain.__kwdefaults__ = function.__kwdefaults__
+    plain.__qualname__, plain.__module__ = function.__qualname__, function.__module__
+    plain.__annotations__ = function.__annotations__
+
+    def ask(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        for value in args:
+            if type(value) not in PLAIN:
+                break
+        else:
+            if not kwargs:
+                return plain(*args)
+        made = recorded(function, args, kwargs)
+        return plain(*args, **kwargs) if made is NotImplemented else made
+
+    if "__signature__" not in vars(function) and not hasattr(function, "__wrapped__"):
+        function.__wrapped__ = plain  # type: ignore[attr-defined]  # its signature is shown
+    function.__code__ = _code(function.__code__, ask)
+
+
+def _written_in_python() -> Iterator[FunctionType]:
+    generated = {id(function) for function in PUBLIC.values()}
+    for namespace in NAMESPACES[:5]:
+        module = import_module(f"gradwire.{namespace}" if namespace else "gradwire")
+        for name, value in list(vars(module).items()):
+            if (not name.startswith("_") or name == "_assert") and name not in KEPT and isinstance(value, FunctionType):
+                if id(value) not in generated:
+                    yield value
+    for name, value in list(vars(Tensor).items()):
+        if isinstance(value, FunctionType) and id(value) not in generated and name not in METHODS_KEPT:
+            if not name.startswith("_") or name in ("__getitem__", "__setitem__"):
+                yield value
+
+
+def install() -> None:
+    """Have all of them do so."""
+    TRACERS[:] = [recorded]
+    for function in {id(found): found for found in _written_in_python()}.values():
+        leave_to_proxies(function)
+
+
+__all__ = ["install", "leave_to_proxies", "with_proxy"]
