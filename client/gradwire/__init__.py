@@ -165,13 +165,13 @@ _keep_interrupts(Tensor.__del__)
 _LATER = (
     "__config__", "accelerator", "amp", "backends", "compiler", "cpu", "cuda", "distributed",
     "distributions", "fft", "jit", "linalg", "masked", "mps", "multiprocessing", "overrides", "profiler",
-    "return_types", "signal", "special", "testing", "types", "version", "viz", "xpu",
+    "return_types", "signal", "special", "testing", "torch_version", "types", "version", "viz", "xpu",
 )  # fmt: skip
 """Modules that not every program uses: imported at first mention."""
 _INSIDE_OF = {
     "Event": "cuda", "GradScaler": "amp", "Stream": "cuda", "compile": "_core.compiling.function",
     "each": "_core.compiling.repeating", "embedded_server": "_core.wire.embedded_server",
-    "get_device_module": "accelerator",
+    "get_device_module": "accelerator", "replace_torch": "cli.running.finder",
 }  # fmt: skip
 """Names of such modules."""
 

@@ -400,14 +400,53 @@ def test_help_and_wrong_usage(start):
 def test_torch_imported_before_is_not_replaced():
     import torch  # noqa: F401
 
-    from gradwire.cli.running import install
+    from gradwire.cli.running import replace_torch
 
     before = list(sys.meta_path)
     with pytest.raises(RuntimeError, match="already imported"):
-        install()
+        replace_torch()
     assert sys.meta_path == before
 
 
 def test_the_startup_folder_holds_nothing_but_the_hook():
     folder = Path(sys.modules["gradwire"].__file__).parent / "cli" / "running" / "startup"
     assert {path.name for path in folder.iterdir()} - {"__pycache__"} == {"sitecustomize.py"}
+
+
+METADATA = """
+import importlib.metadata as metadata
+import importlib.util
+import sys
+
+assert metadata.version("torch") == metadata.distribution("Torch").version and metadata.requires("torch") is None
+assert "torch" in metadata.packages_distributions()["torch"]
+assert "torch" in [found.metadata["Name"] for found in metadata.distributions()]
+assert not list(metadata.distribution("torch").entry_points)
+assert "gradwire" not in sys.modules
+assert importlib.util.find_spec("torch").origin.endswith("__init__.py")
+import torch
+from packaging import version
+
+assert metadata.version("torch") == torch.__version__ == str(torch.version.__version__)
+assert version.parse(torch.__version__).base_version == "2.13.0" and torch.__version__ >= (2, 13) > (2, 1)
+assert torch.__file__ == torch.__spec__.origin and torch.__spec__.submodule_search_locations == torch.__path__
+assert torch.version.cuda is None and torch.version.debug is False and isinstance(torch.version.git_version, str)
+assert isinstance(torch.__config__.show(), str)
+assert importlib.util.find_spec("torch.nn") is not None and importlib.util.find_spec("torch.nn.invented") is None
+"""
+
+
+def test_torch_looks_like_an_installed_package(start):
+    printed(start("program.py", files={"program.py": METADATA}))
+
+
+def test_a_process_replaces_torch_by_itself(server):
+    code = """
+        import gradwire
+        gradwire.replace_torch()
+        gradwire.replace_torch()
+        import torch, torch.nn.functional as F
+        assert torch.nn is gradwire.nn and F.relu(torch.tensor([-1.0])).item() == 0
+    """
+    environment = {**os.environ, "PYTHONPATH": SOURCES, "GRADWIRE_URL": server.url, "GRADWIRE_API_KEY": server.api_key}
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env=environment, check=True, timeout=400)
