@@ -165,7 +165,7 @@ _keep_interrupts(Tensor.__del__)
 _LATER = (
     "__config__", "accelerator", "amp", "backends", "compiler", "cpu", "cuda", "distributed",
     "distributions", "fft", "jit", "linalg", "masked", "mps", "multiprocessing", "overrides", "profiler",
-    "return_types", "signal", "special", "testing", "torch_version", "types", "version", "viz", "xpu",
+    "quasirandom", "return_types", "signal", "special", "testing", "torch_version", "types", "version", "viz", "xpu",
 )  # fmt: skip
 """Modules that not every program uses: imported at first mention."""
 _INSIDE_OF = {
