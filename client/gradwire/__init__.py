@@ -164,11 +164,19 @@ _keep_interrupts(Tensor.__del__)
 
 _LATER = (
     "__config__", "accelerator", "amp", "backends", "compiler", "cpu", "cuda", "distributed",
-    "distributions", "fft", "jit", "linalg", "masked", "mps", "multiprocessing", "overrides", "profiler",
+    "distributions", "fft", "functional", "jit", "linalg", "masked", "mps", "multiprocessing", "overrides", "profiler",
     "quasirandom", "return_types", "signal", "special", "testing", "torch_version", "types", "version", "viz", "xpu",
 )  # fmt: skip
 """Modules that not every program uses: imported at first mention."""
 _INSIDE_OF = {
+    **dict.fromkeys(
+        (
+            "_assert", "_assert_async", "_check", "_check_index", "_check_is_size", "_check_not_implemented",
+            "_check_tensor_all", "_check_tensor_all_with", "_check_type", "_check_value", "_check_with",
+            "_shape_as_tensor", "_softmax_backward_data",
+        ),
+        "_core.surface.checks",
+    ),
     "Event": "cuda", "GradScaler": "amp", "Stream": "cuda", "compile": "_core.compiling.function",
     "each": "_core.compiling.repeating", "embedded_server": "_core.wire.embedded_server",
     "get_device_module": "accelerator", "replace_torch": "cli.running.finder",
@@ -185,6 +193,10 @@ def __getattr__(name: str) -> object:
         except ModuleNotFoundError as error:
             if error.name not in (None, f"gradwire.{name}"):
                 raise
+    if name.startswith("_foreach_"):
+        made = _import_module("gradwire._core.composed.foreach").function(name.removeprefix("_foreach_"))
+        if made is not None:
+            return made
     if name.startswith("__"):
         raise AttributeError(f"module 'gradwire' has no attribute {name!r}")
     from ._core.surface.unsupported import absent

@@ -15,7 +15,7 @@ import pytest
 
 import gradwire
 from gradwire._core.surface.methods import FUNCTIONS
-from gradwire.distributed.refused import StandIn
+from gradwire._core.surface.stand_ins import StandIn
 from gradwire_protocol.table import TABLE
 
 AS_THEY_COME = {

@@ -1,17 +1,14 @@
 """Names of ``torch.distributed`` that gradwire lacks and that programs import before they know whether they need them.
 
-Each is a class whose call raises an error with its name. So the import is no error, nor is a mention as a default
-(``ShardingStrategy.FULL_SHARD``) or in ``isinstance``, which is never true.
+``_core/surface/stand_ins.py`` says what they are.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import Any, Final, NoReturn
+from typing import Final
 
-from gradwire_protocol.errors import Unsupported
-
-from .._core.surface.unsupported import WHERE
+from .._core.surface.stand_ins import stand_in
 
 _SHARDING: Final = "every rank has all parameters: torch.nn.parallel.DistributedDataParallel averages their gradients"
 _STATES: Final = (
@@ -89,26 +86,6 @@ REFUSED: Final[dict[str, tuple[tuple[str, ...], str]]] = {
     ),
 }  # fmt: skip
 """By submodule of ``torch.distributed``: the names, and what there is instead."""
-
-
-class StandIn(type):
-    """The type of a name that is refused where it is called."""
-
-    shown: str
-    instead: str
-
-    def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
-        raise Unsupported(f"{cls.shown} is not supported by gradwire: {cls.instead}; {WHERE}")
-
-    def __getattr__(cls, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return stand_in(name, f"{cls.shown}.{name}", cls.instead)
-
-
-def stand_in(name: str, shown: str, instead: str) -> StandIn:
-    """The class for one name."""
-    return StandIn(name, (), {"shown": shown, "instead": instead, "__module__": __name__, "__doc__": f"{instead}."})
 
 
 def fill(module: str) -> None:
