@@ -50,7 +50,8 @@ class SobolEngine:
         if self.seed is not None:
             generator = Generator()
             generator.manual_seed(self.seed)
-        bits = randint(2, (self.dimension, self.MAXBIT, self.MAXBIT + 1), generator=generator).numpy()
+        draw: Any = randint
+        bits = draw(2, (self.dimension, self.MAXBIT, self.MAXBIT + 1), generator=generator).numpy()
         triangles = np.tril(bits[:, :, :-1])
         triangles[:, range(self.MAXBIT), range(self.MAXBIT)] = 1
         self._shift = bits[:, :, -1] @ (1 << np.arange(self.MAXBIT))

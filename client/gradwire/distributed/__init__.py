@@ -77,20 +77,17 @@ reduce_op = ReduceOp
 _all_gather_base, _reduce_scatter_base = all_gather_into_tensor, reduce_scatter_tensor
 
 
-class DistError(RuntimeError):
-    """What PyTorch's errors of groups have in common; gradwire's are RuntimeErrors with another class."""
+def _named_error(name: str, base: type[Exception], doc: str) -> type[Exception]:
+    def __init__(self: Exception, message: str = "") -> None:
+        base.__init__(self, message)
+
+    return type(name, (base,), {"__init__": __init__, "__doc__": doc, "__module__": __name__})
 
 
-class DistBackendError(DistError):
-    """PyTorch's error of a backend."""
-
-
-class DistNetworkError(DistError):
-    """PyTorch's error of a connection."""
-
-
-class DistStoreError(DistError):
-    """PyTorch's error of a store."""
+DistError = _named_error("DistError", RuntimeError, "PyTorch's base of errors of groups.")
+DistBackendError = _named_error("DistBackendError", DistError, "PyTorch's error of a backend.")
+DistNetworkError = _named_error("DistNetworkError", DistError, "PyTorch's error of a connection.")
+DistStoreError = _named_error("DistStoreError", DistError, "PyTorch's error of a store.")
 
 
 def _rank_not_in_group(group: ProcessGroup | int | None) -> bool:

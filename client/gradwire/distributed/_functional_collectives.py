@@ -23,7 +23,7 @@ def _resolve(group: Any) -> ProcessGroup:
 
 
 def _op(name: str) -> ReduceOp:
-    return ReduceOp[name.upper()] if isinstance(name, str) else name  # type: ignore[misc,no-any-return]
+    return ReduceOp[name.upper()] if isinstance(name, str) else name
 
 
 def wait_tensor(tensor: Tensor) -> Tensor:

@@ -61,7 +61,7 @@ class _DecoratorContextManager:
                 f"decorating classes is deprecated: {orig_func!r} has its constructor decorated", FutureWarning,
                 stacklevel=2,
             )  # fmt: skip
-            orig_func.__init__ = self(orig_func.__init__)
+            orig_func.__init__ = self(orig_func.__init__)  # type: ignore[method-assign]
             return orig_func
         return context_decorator(self.clone, orig_func)
 

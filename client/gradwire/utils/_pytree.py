@@ -224,7 +224,7 @@ def register_constant(cls: type) -> None:
     Raises:
         ArgumentTypeError: for a class that has neither comparison nor hash of its own.
     """
-    if cls.__eq__ is object.__eq__ or cls.__hash__ is None:
+    if vars(cls).get("__eq__", cls.__eq__) is object.__eq__ or cls.__hash__ is None:
         raise ArgumentTypeError(f"register_constant: {cls} has an __eq__ and a __hash__ of its own")
 
     def flatten(x: Any) -> tuple[list[Any], Context]:
@@ -356,7 +356,7 @@ def _is_asked(types_or_pred: Any) -> Callable[[Any], bool]:
     if isinstance(types_or_pred, (type, tuple, types.UnionType)):
         return lambda x: isinstance(x, types_or_pred)
     if callable(types_or_pred):
-        return types_or_pred  # type: ignore[no-any-return]
+        return types_or_pred
     raise ArgumentTypeError(f"a class, several, or a function tells leaves apart, not {types_or_pred!r:.60}")
 
 

@@ -17,7 +17,7 @@ class WeakIdRef(ref):  # type: ignore[type-arg]  # as a base class it has no par
     __slots__ = ("_id",)
 
     def __init__(self, key: Any, callback: Any = None) -> None:
-        super().__init__(key, callback)
+        super().__init__(key, callback)  # type: ignore[call-arg]  # the base class without parameter
         self._id = id(key)
 
     def __hash__(self) -> int:

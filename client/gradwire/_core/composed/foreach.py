@@ -7,9 +7,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 from ..context.modes import no_grad
-from ..dispatch.dispatch import call
 from ..surface.methods import FUNCTIONS
 from ..tensor.tensor import Tensor
+from .matrices import vector_norm
 
 UNARY: Final = frozenset({
     "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor", "frac", "lgamma",
@@ -48,7 +48,7 @@ def _rows(tensors: Sequence[Tensor], arguments: tuple[Any, ...]) -> list[tuple[A
 
 def _one(base: str, row: tuple[Any, ...], options: dict[str, Any]) -> Any:
     if base == "norm":
-        return call("linalg_vector_norm", row[0], *row[1:], **options)
+        return vector_norm(row[0], *row[1:], **options)
     if base in _BOUNDS and isinstance(row[1], Tensor):
         base = _BOUNDS[base]
     elif base in ("maximum", "minimum") and not isinstance(row[1], Tensor):

@@ -348,7 +348,7 @@ class _Key:
         self._at = at
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and bool(self._at == other._at)  # type: ignore[attr-defined]
+        return type(other) is type(self) and bool(self._at == other._at)
 
     def __hash__(self) -> int:
         return hash((type(self), self._at))

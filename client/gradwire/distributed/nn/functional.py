@@ -70,7 +70,7 @@ def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Group = None)
     checked(tensor, "tensor", "all_reduce")
     if chosen.size() == 1:
         return tensor.clone()
-    return _Reduced.apply(tensor, chosen, name_of(op))  # type: ignore[no-any-return]
+    return _Reduced.apply(tensor, chosen, name_of(op))
 
 
 def all_gather(tensor: Tensor, group: Group = None) -> tuple[Tensor, ...]:

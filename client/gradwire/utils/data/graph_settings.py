@@ -43,9 +43,11 @@ def apply_random_seed(datapipe: Any, rng: Any) -> Any:
     """Give all steps with random numbers seeds of a generator."""
     from ..._core.surface.creation import randint
 
+    draw: Any = randint
+
     for step in _steps(datapipe):
         if hasattr(step, "set_seed"):
-            step.set_seed(int(randint(0, 2**31 - 1, (1,), generator=rng).item()))
+            step.set_seed(int(draw(0, 2**31 - 1, (1,), generator=rng).item()))
     return datapipe
 
 

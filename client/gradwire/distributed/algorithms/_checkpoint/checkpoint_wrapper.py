@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from ...._core.modules.module import Module
 from ...._core.surface.stand_ins import stand_ins as _stand_ins
 from ....autograd.graph import save_on_cpu
-from ....utils.checkpoint import checkpoint
 
 __all__ = [
     "ActivationWrapper", "CheckpointImpl", "CheckpointWrapper", "OffloadWrapper", "apply_activation_checkpointing",
@@ -76,6 +76,7 @@ class CheckpointWrapper(ActivationWrapper):
         super().__init__(mod)
         self.checkpoint_impl = checkpoint_impl
         if checkpoint_fn is None:
+            checkpoint = import_module("gradwire.utils.checkpoint").checkpoint  # utils.data imports this package
             checkpoint_fn = partial(checkpoint, use_reentrant=checkpoint_impl is CheckpointImpl.REENTRANT)
         self.checkpoint_fn: Callable[..., Any] = partial(checkpoint_fn, **checkpoint_fn_kwargs)
 

@@ -26,7 +26,7 @@ default_collate_err_msg_format = (
 
 def collate_numpy_array_fn(batch: Sequence[Any], *, collate_fn_map: Mapping[Any, Collate] | None = None) -> Tensor:
     """Arrays, stacked."""
-    return collate(batch)  # type: ignore[no-any-return]
+    return collate(batch)
 
 
 def collate_numpy_scalar_fn(batch: Sequence[Any], *, collate_fn_map: Mapping[Any, Collate] | None = None) -> Tensor:

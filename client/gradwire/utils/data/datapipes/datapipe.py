@@ -133,7 +133,12 @@ class Filter(IterDataPipe):
         self.filter_fn: Callable[[Any], bool] = filter_fn
 
     def __iter__(self) -> Iterator[Any]:
-        return filter(self.filter_fn, self.datapipe)
+        for entry in self.datapipe:
+            kept = self.filter_fn(entry)
+            if not isinstance(kept, bool):
+                raise ValueError(f"filter_fn gives True or False, not {type(kept).__name__}")
+            if kept:
+                yield entry
 
 
 @functional_datapipe("batch")
