@@ -46,7 +46,7 @@ lowrank_multivariate_normal: LowRankMultivariateNormal multivariate._batch_capac
   multivariate._batch_mv utils._standard_normal
 mixture_same_family: MixtureSameFamily   multinomial: Multinomial
 multivariate_normal: MultivariateNormal multivariate._batch_mahalanobis multivariate._batch_mv
-  multivariate._precision_to_scale_tril utils._standard_normal utils.lazy_property Distribution constraints
+  multivariate._precision_to_scale_tril utils._standard_normal utils.lazy_property Distribution
 negative_binomial: NegativeBinomial   normal: Normal
 one_hot_categorical: OneHotCategorical OneHotCategoricalStraightThrough   pareto: Pareto   poisson: Poisson
 relaxed_bernoulli: RelaxedBernoulli relaxed.LogitRelaxedBernoulli

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from gradwire_protocol.dtypes import DType, float32, float64
-from gradwire_protocol.errors import ArgumentError, ArgumentValueError
+from gradwire_protocol.errors import ArgumentError
 
 from .._core.context.modes import MODES, is_grad_enabled, set_grad_enabled
 from .._core.dispatch.dispatch import call
@@ -112,13 +112,5 @@ def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
 
 
 def _to_scalar(x: Any) -> Any:
-    """An option with one element as a tensor without dimensions.
-
-    Raises:
-        ArgumentValueError: for more elements.
-    """
-    if not isinstance(x, Tensor) or x.ndim == 0:
-        return x
-    if x.numel() != 1:
-        raise ArgumentValueError(f"an option is one number, not a tensor of {x.numel()}")
-    return call("squeeze", x)
+    """An option that is a tensor without its extents of one."""
+    return call("squeeze", x) if isinstance(x, Tensor) and x.ndim else x

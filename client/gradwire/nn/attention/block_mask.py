@@ -61,7 +61,7 @@ def _dense(counts: Tensor, indices: Tensor, columns: int) -> Tensor:
     listed = arange(indices.shape[-1], device=indices.device) < counts.unsqueeze(-1)
     made = indices.new_zeros((*indices.shape[:-1], columns + 1), dtype=int32)
     places = call("where", listed, indices, columns).long()
-    return call("scatter", made, -1, places, 1)[..., :columns]  # type: ignore[no-any-return]
+    return call("scatter", made, -1, places, 1)[..., :columns]
 
 
 def _transposed(counts: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:

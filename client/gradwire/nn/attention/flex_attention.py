@@ -204,9 +204,10 @@ def flex_attention(
     return (result, _log_sum(scores)) if return_lse else result
 
 
-def _changed(scores: Tensor, score_mod: Any, block_mask: BlockMask | None) -> Tensor:
+def _changed(scores: Any, score_mod: Any, block_mask: BlockMask | None) -> Any:
     """Scores after both functions: minus infinity where the mask is false."""
-    sizes = tuple(scores.shape)
+    batches, heads, queries, keys = scores.shape
+    sizes = (batches, heads, queries, keys)
     if score_mod is not None and score_mod is not _identity:
         scores = _over_places(score_mod, True)(scores, *_places(*sizes, scores.device)).to(scores.dtype)
     if block_mask is not None and block_mask.mask_mod is not noop_mask:

@@ -14,7 +14,6 @@ from gradwire.nn.functional.resampling import affine_grid as affine_grid, grid_s
 from gradwire.nn.functional.tables import embedding as embedding, embedding_bag as embedding_bag, one_hot as one_hot
 from typing import Literal, overload
 
-TYPE_CHECKING: bool
 def adaptive_avg_pool1d(input: Tensor, output_size: int | Sequence[int | None], *, out: Tensor | None = None) -> Tensor:
     """Means over as many windows as ``output_size``, along the last dimension. See :func:`adaptive_avg_pool2d`."""
 def adaptive_avg_pool2d(input: Tensor, output_size: int | Sequence[int | None], *, out: Tensor | None = None) -> Tensor:

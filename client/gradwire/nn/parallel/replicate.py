@@ -32,4 +32,4 @@ def _copied(module: Module, where: Any, detach: bool, made: dict[int, Module]) -
             continue
         moved = parameter.detach().to(where) if detach else parameter.to(where).view_as(parameter)
         vars(copy)[name] = moved  # no leaf, and so no parameter
-    return copy  # type: ignore[no-any-return]
+    return copy
