@@ -25,11 +25,7 @@ from ..utils._foreach_utils import _group_tensors_by_device_and_dtype as _group_
 
 ParamsT: TypeAlias = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 params_t = _params_t = ParamsT
-Args: TypeAlias = tuple[Any, ...]
-Kwargs: TypeAlias = dict[str, Any]
-StateDict: TypeAlias = dict[str, Any]
-DeviceDict = dict[Any, Tensor]
-DeviceDtypeDict = dict[Any, Tensor]
+Args, Kwargs, StateDict, DeviceDict, DeviceDtypeDict = tuple, dict, dict, dict, dict
 _foreach_supported_types: list[type] = [Tensor]
 _RequiredParameter = type(required)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, Final, Literal, NamedTuple, TypedDict
+from typing import Any, Final, NamedTuple
 
 from gradwire_protocol.dtypes import bool_, float32, float64
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError, Unsupported
@@ -46,10 +46,8 @@ class AuxOutput(NamedTuple):
     max_scores: Tensor | None = None
 
 
-class FlexKernelOptions(TypedDict, total=False):
-    """Options of PyTorch's kernels. They have no effect here."""
-
-    BACKEND: Literal["AUTO", "TRITON", "FLASH", "TRITON_DECODE"]
+FlexKernelOptions = dict[str, Any]
+"""Options of PyTorch's kernels. They have no effect here."""
 
 
 def _identity(score: Tensor, batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
