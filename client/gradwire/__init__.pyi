@@ -31,7 +31,7 @@ from gradwire._core.surface.global_settings import are_deterministic_algorithms_
 from gradwire._core.surface.interchange import asarray as asarray, from_dlpack as from_dlpack, frombuffer as frombuffer, to_dlpack as to_dlpack
 from gradwire._core.surface.methods import adjoint as adjoint, allclose as allclose, conj as conj, einsum as einsum, equal as equal, expand_as as expand_as, imag as imag, is_conj as is_conj, is_neg as is_neg, masked_fill as masked_fill, numel as numel, real as real, repeat as repeat, reshape_as as reshape_as, resolve_conj as resolve_conj, resolve_neg as resolve_neg, view_as as view_as
 from gradwire._core.surface.number_limits import finfo as finfo, iinfo as iinfo
-from gradwire._core.surface.predicates import can_cast as can_cast, is_complex as is_complex, is_distributed as is_distributed, is_floating_point as is_floating_point, is_inference as is_inference, is_storage as is_storage, is_tensor as is_tensor, promote_types as promote_types, result_type as result_type, typename as typename
+from gradwire._core.surface.predicates import can_cast as can_cast, is_complex as is_complex, is_distributed as is_distributed, is_floating_point as is_floating_point, is_inference as is_inference, is_storage as is_storage, is_tensor as is_tensor, promote_types as promote_types, typename as typename
 from gradwire._core.tensor.printing import get_printoptions as get_printoptions, set_printoptions as set_printoptions
 from gradwire._core.tensor.tensor import Tensor as Tensor
 from gradwire._core.wire.embedded_server import embedded_server as embedded_server
@@ -46,7 +46,7 @@ from gradwire.return_types import aminmax as _aminmax, cummax as _cummax, cummin
 from gradwire.serialization import load as load, save as save
 from gradwire_protocol.dtypes import DType as dtype
 from gradwire_protocol.errors import ConnectionLost as ConnectionLost, DTypeError as DTypeError, DeviceError as DeviceError, GradwireError as GradwireError, GraphError as GraphError, IndexOutOfRange as IndexOutOfRange, KernelError as KernelError, LimitExceeded as LimitExceeded, OutOfMemory as OutOfMemory, OutOfMemory as OutOfMemoryError, SessionGone as SessionGone, ShapeError as ShapeError, Superseded as Superseded, Unauthorized as Unauthorized, Unavailable as Unavailable, Unsupported as Unsupported, VersionMismatch as VersionMismatch
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 class BFloat16Tensor(Tensor): ...
 class BoolTensor(Tensor): ...
@@ -791,9 +791,9 @@ def ones_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | Non
     """Ones with the shape, dtype and device of another tensor."""
 def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The first columns of a product of elementary reflectors; see :func:`gradwire.linalg.householder_product`."""
-def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: _bool = True, transpose: _bool = False, *, out: Tensor | None = None) -> Tensor:
-    """``Q @ other`` (``other @ Q`` without ``left``) for the square Q that reflectors ``input`` and ``tau`` pack; with
-    ``transpose``, Q's adjoint in its place."""
+def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: _bool = True, transpose: _bool = False, *, out: Tensor | None = None) -> Tensor:
+    """``Q @ input3`` (``input3 @ Q`` without ``left``) for the square Q that reflectors ``input`` and ``input2`` pack;
+    with ``transpose``, Q's adjoint in its place."""
 def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """All products of an element of one vector with one of the other, as a matrix. Promotes dtypes."""
 def pdist(input: Tensor, p: _float = 2.0, *, out: Tensor | None = None) -> Tensor:
@@ -885,6 +885,8 @@ def reshape(input: Tensor, shape: Sequence[_int], *, out: Tensor | None = None) 
     """The elements in another shape, one extent of which may be -1. A view where strides allow it, else a copy."""
 @overload
 def reshape(input: Tensor, *shape: _int, out: Tensor | None = None) -> Tensor: ...
+def result_type(tensor: Any = ..., other: Any = ..., *, scalar: Any = ..., scalar1: Any = ..., scalar2: Any = ...) -> dtype:
+    """The dtype that an operation on tensors and Python numbers gives."""
 def rms_norm(input: Tensor, normalized_shape: Sequence[_int], weight: Tensor | None = None, eps: _float | None = None, *, out: Tensor | None = None) -> Tensor:
     """Divide by the root of the mean square over the last dimensions, which are ``normalized_shape``; then multiply by
     ``weight``. ``eps``, by default the dtype's smallest step from 1, is added to the mean square. Floating point only."""
@@ -1027,7 +1029,7 @@ def tanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Hyperbolic tangent; integers become floats."""
 def tanh_(input: Tensor) -> Tensor:
     """In-place form of :func:`tanh`: writes the result into ``self``."""
-def tensor_split(input: Tensor, indices_or_sections: _int | Sequence[_int] | Tensor | None = None, dim: _int = 0, *, indices: Sequence[_int] | Tensor | None = None, sections: _int | None = None) -> tuple[Tensor, ...]:
+def tensor_split(input: Tensor, indices_or_sections: _int | Sequence[_int] | Tensor | None = None, dim: _int = 0, *, indices: Sequence[_int] | Tensor | None = None, sections: _int | None = None, tensor_indices_or_sections: Tensor | None = None) -> tuple[Tensor, ...]:
     """Views along a dimension: so many of nearly equal extent, or cut before the given positions."""
 def tensordot(input: Tensor, other: Tensor, dims: _int | Sequence[Sequence[_int]] = 2, *, out: Tensor | None = None) -> Tensor:
     """Sum products over pairs of dimensions: ``dims`` is how many of the last of ``self`` and first of ``other``, or

@@ -7,5 +7,8 @@ zeros first. Integers become floats; float16 and bfloat16 are refused, as by tor
 
 from ._core.composed import fourier as _fourier
 from ._core.composed.fourier import *  # noqa: F403
+from ._core.surface.unsupported import explaining as _explaining
 
 __all__ = _fourier.__all__
+
+__getattr__ = _explaining(__name__)

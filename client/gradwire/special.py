@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ._core.surface import methods
 from ._core.surface.namespaces import offered_in
+from ._core.surface.unsupported import explaining as _explaining
 
 _ELSEWHERE = {
     "digamma": "digamma", "erf": "erf", "erfc": "erfc", "erfinv": "erfinv", "exp2": "exp2", "expit": "sigmoid",
@@ -23,8 +22,6 @@ for _name, _original in _ELSEWHERE.items():
 methods.name_after(__name__, globals())
 
 
-def __getattr__(name: str) -> Any:
-    raise AttributeError(f"module 'gradwire.special' has no attribute {name!r}")
-
+__getattr__ = _explaining(__name__)
 
 __all__ = sorted({*offered_in("special"), *_ELSEWHERE})

@@ -10,6 +10,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from tests.live_server import SOURCES, live_server
@@ -130,7 +131,8 @@ def test_what_is_lacking_is_told_by_its_name_and_can_be_asked_for(start):
         "torch.jit.script", "torch.session",
     ]  # fmt: skip
     for line, name in zip(lines, names, strict=False):
-        assert line.startswith(f"True {name} does not exist in gradwire: "), line
+        assert line.startswith(f"True {name} does not exist in gradwire"), line
+        assert Path(unquote(urlsplit(re.search(r"file://\S+", line)[0]).path)).is_file(), line
     assert lines[len(names) :] == ["fell back"]
 
 
@@ -141,6 +143,21 @@ def test_gradwire_itself_tells_what_it_lacks():
         gradwire.sparse_coo_tensor()
     assert not hasattr(gradwire, "sparse_coo_tensor")
     assert not hasattr(gradwire.ones(1), "invented")
+
+
+def test_the_nearest_name_is_suggested():
+    import gradwire
+
+    for mention, name in {
+        lambda: gradwire.softmx: "gradwire.softmax",
+        lambda: gradwire.nn.Liner: "gradwire.nn.Linear",
+        lambda: gradwire.nn.functional.leaky_rel: "gradwire.nn.functional.leaky_relu",
+    }.items():
+        with pytest.raises(AttributeError, match=re.escape(f"the nearest name is {name})")):
+            mention()
+    with pytest.raises(AttributeError) as caught:
+        gradwire.nothing_like_it
+    assert "nearest" not in str(caught.value)
 
 
 def test_every_counterpart_in_the_table_exists():

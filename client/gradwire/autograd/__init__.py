@@ -12,10 +12,13 @@ from .._core.context.modes import (
     set_grad_enabled,
     set_multithreading_enabled,
 )
+from .._core.surface.unsupported import explaining as _explaining
 from . import anomaly_mode, forward_ad, function, functional, grad_mode, graph
 from .function import Function
 from .gradcheck import gradcheck, gradgradcheck  # the function, which hides its module as in PyTorch
 from .variable import Variable
+
+__getattr__ = _explaining(__name__)
 
 __all__ = [
     "Function", "SavedTensor", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad",

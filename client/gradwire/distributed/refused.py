@@ -170,7 +170,7 @@ def fill(module: str) -> None:
     names, instead = REFUSED[part]
     place = f"torch.distributed.{part}" if part else "torch.distributed"
     given = vars(sys.modules[module])
-    given.update({name: stand_in(name, f"{place}.{name}", instead) for name in names if name not in given})
+    given.update({name: stand_in(f"{place}.{name}", instead, module) for name in names if name not in given})
     for below in REFUSED:
         above, _, name = below.rpartition(".")
         full = f"{module}.{name}"

@@ -6,6 +6,7 @@ raised at the next read.
 """
 
 from .._core.surface.module_aliases import add_aliases as _add_aliases
+from .._core.surface.unsupported import explaining as _explaining
 from . import constraints, transforms, utils
 from .composed import MixtureSameFamily, TransformedDistribution
 from .constraint_registry import biject_to, transform_to
@@ -55,3 +56,5 @@ transformed_distribution: TransformedDistribution   uniform: Uniform   von_mises
 wishart: Wishart
 """
 _add_aliases(__name__, _PATHS, __name__)
+
+__getattr__ = _explaining(__name__)

@@ -334,8 +334,13 @@ class Wishart(FactoredCovariance, ExponentialFamily):
         n = self._event_shape[-1]
         return half_df.unsqueeze(-1) - gw.arange(n, dtype=half_df.dtype, device=half_df.device) / 2
 
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
-        """Bartlett's decomposition: roots of chi-squared variates on a diagonal, normal numbers below it."""
+    def rsample(self, sample_shape: Shape = (), max_try_correction: int | None = None) -> Tensor:
+        """Bartlett's decomposition: roots of chi-squared variates on a diagonal, normal numbers below it.
+
+        Args:
+            sample_shape: shape in front of the batch.
+            max_try_correction: has no effect. PyTorch draws singular samples again so many times.
+        """
         shape = tuple(self._extended_shape(sample_shape))
         squares = 2 * call("standard_gamma", self._halves(self.df / 2).expand(shape[:-1]))
         inner = noise(shape, self.df).tril(-1) + squares.sqrt().diag_embed()

@@ -26,6 +26,7 @@ from .._core.composed.matrices import (
 )
 from .._core.dispatch.out_argument import accepts_out as _accepts_out
 from .._core.surface.methods import name_after as _name_after
+from .._core.surface.unsupported import explaining as _explaining
 from .factorization import (
     cholesky,
     cholesky_ex,
@@ -59,3 +60,5 @@ for _name in __all__[1:]:
     if _name != "diagonal":  # a view
         globals()[_name] = _accepts_out(globals()[_name], f"linalg.{_name}", _OUTS.get(_name, _Out.PLAIN))
 _name_after(__name__, globals())
+
+__getattr__ = _explaining(__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import ClassVar
 
 from gradwire_protocol.dtypes import DType
@@ -145,8 +146,19 @@ class Hardtanh(_Activation, function="hardtanh"):
 
     options = ("min_val", "max_val")
 
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+    def __init__(
+        self,
+        min_val: float = -1.0,
+        max_val: float = 1.0,
+        inplace: bool = False,
+        min_value: float | None = None,
+        max_value: float | None = None,
+    ) -> None:
         super().__init__()
+        if min_value is not None or max_value is not None:
+            warnings.warn("min_value and max_value are old names of min_val and max_val", FutureWarning, stacklevel=2)
+            min_val = min_val if min_value is None else min_value
+            max_val = max_val if max_value is None else max_value
         if not min_val < max_val:
             raise ArgumentValueError(f"min_val is {min_val}, it must be below max_val, {max_val}")
         self.min_val: float = min_val

@@ -486,35 +486,36 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             first.reset_parameters()
             second.reset_parameters()
 
-    def forward(self, input: Tensor, target: Tensor) -> _ASMoutput:
+    def forward(self, input_: Tensor, target_: Tensor) -> _ASMoutput:
         """Each sample's log-probability of its class, and the mean of their negatives.
 
         ``(N, in_features)`` with classes ``(N,)``, or ``(in_features,)`` with a class ``()``. A class outside the range
         raises RuntimeError at the next read.
         """
-        if target.ndim > 1 or input.ndim != target.ndim + 1 or (target.ndim and input.shape[0] != target.shape[0]):
+        samples = input_.shape[:1] if target_.ndim else ()
+        if target_.ndim > 1 or input_.ndim != target_.ndim + 1 or tuple(target_.shape) != tuple(samples):
             raise ShapeError(
-                f"classes of shape {list(target.shape)} do not go with an input of shape {list(input.shape)}: it has "
+                f"classes of shape {list(target_.shape)} do not go with an input of shape {list(input_.shape)}: it has "
                 "one dimension more, and as many rows"
             )
-        if not target.ndim:
-            output, loss = self.forward(call("unsqueeze", input, 0), call("unsqueeze", target, 0))
+        if not target_.ndim:
+            output, loss = self.forward(call("unsqueeze", input_, 0), call("unsqueeze", target_, 0))
             return _ASMoutput(call("squeeze", output, 0), loss)
-        known = call("logical_and", call("ge", target, 0), call("lt", target, self.n_classes))
-        entry = call("where", call("lt", target, self.shortlist_size), target, self.head_size)
+        known = call("logical_and", call("ge", target_, 0), call("lt", target_, self.n_classes))
+        entry = call("where", call("lt", target_, self.shortlist_size), target_, self.head_size)
         rows = []
         for i, (low, high) in enumerate(pairwise(self.cutoffs)):
-            inside = call("logical_and", call("ge", target, low), call("lt", target, high))
+            inside = call("logical_and", call("ge", target_, low), call("lt", target_, high))
             # The rows of a cluster, however many: their number stays on the server.
             rows.append(call("squeeze", call("nonzero", inside), 1))
             entry = call("where", inside, self.shortlist_size + i, entry)
         # An entry outside the head is what an unknown class comes to.
         entry = call("where", known, entry, self.head_size)
-        head = F.log_softmax(self.head(input), dim=1)
+        head = F.log_softmax(self.head(input_), dim=1)
         output = call("squeeze", call("gather", head, 1, call("unsqueeze", entry, 1)), 1)
         for i, chosen in enumerate(rows):
-            among = call("sub", call("index_select", target, 0, chosen), self.cutoffs[i])
-            logs = F.log_softmax(self.tail[i](call("index_select", input, 0, chosen)), dim=1)
+            among = call("sub", call("index_select", target_, 0, chosen), self.cutoffs[i])
+            logs = F.log_softmax(self.tail[i](call("index_select", input_, 0, chosen)), dim=1)
             own = call("squeeze", call("gather", logs, 1, call("unsqueeze", call("to", among, int64), 1)), 1)
             output = call("index_add", output, 0, chosen, own)
         return _ASMoutput(output, call("mean", call("neg", output)))

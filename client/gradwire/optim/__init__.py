@@ -2,6 +2,7 @@
 
 from .._core.optimizers.optimizer import Optimizer
 from .._core.surface.module_aliases import add_aliases as _add_aliases
+from .._core.surface.unsupported import explaining as _explaining
 from . import lr_scheduler, optimizer, swa_utils
 from .algorithms import (
     ASGD,
@@ -31,3 +32,5 @@ adadelta: Adadelta   adafactor: Adafactor   adagrad: Adagrad   adam: Adam   adam
 muon: Muon   nadam: NAdam   radam: RAdam   rmsprop: RMSprop   rprop: Rprop   sgd: SGD   sparse_adam: SparseAdam
 """
 _add_aliases(__name__, _PATHS, __name__)
+
+__getattr__ = _explaining(__name__)

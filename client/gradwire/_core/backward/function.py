@@ -498,13 +498,13 @@ class _Twice(Function):
         raise GraphError("this gradient came from a function marked once_differentiable: it has no derivative")
 
 
-def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
+def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a ``backward`` that is not itself to be differentiated: doing so raises, rather than being wrong."""
 
-    @functools.wraps(backward)
+    @functools.wraps(fn)
     def inside(ctx: Any, *gradients: Any) -> Any:
         with no_grad():
-            result = backward(ctx, *gradients)
+            result = fn(ctx, *gradients)
         recorded = MODES.flags & GRAD_ONLY == 1
         if not recorded or not any(isinstance(g, Tensor) and g.requires_grad for g in gradients):
             return result

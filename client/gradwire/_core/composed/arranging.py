@@ -202,12 +202,15 @@ def tensor_split(
     *,
     indices: Sequence[int] | Tensor | None = None,
     sections: int | None = None,
+    tensor_indices_or_sections: Tensor | None = None,
 ) -> tuple[Tensor, ...]:
     """Views along a dimension: so many of nearly equal extent, or cut before the given positions.
 
     Raises:
         ArgumentError: for a tensor without dimensions, and positions that are no integers in a row.
     """
+    if tensor_indices_or_sections is not None:
+        indices = _cuts("tensor_split", tensor_indices_or_sections, indices, None)
     indices_or_sections = _cuts("tensor_split", indices_or_sections, indices, sections)
     if not input.ndim:
         raise ArgumentError("tensor_split needs a tensor of at least 1 dimension, got one without")

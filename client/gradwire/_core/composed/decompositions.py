@@ -83,10 +83,10 @@ def orgqr(input: Tensor, input2: Tensor) -> Tensor:
     return call("linalg_householder_product", input, input2)
 
 
-def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
-    """``Q @ other`` (``other @ Q`` without ``left``) for the square Q that reflectors ``input`` and ``tau`` pack; with
-    ``transpose``, Q's adjoint in its place."""
-    return call("ormqr", input, tau, other, left, transpose)
+def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
+    """``Q @ input3`` (``input3 @ Q`` without ``left``) for the square Q that reflectors ``input`` and ``input2`` pack;
+    with ``transpose``, Q's adjoint in its place."""
+    return call("ormqr", input, input2, input3, left, transpose)
 
 
 @returning(TriangularSolve)

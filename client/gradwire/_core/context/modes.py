@@ -167,12 +167,12 @@ class enable_grad(_Mode):
     """Record operations, also inside ``no_grad``."""
 
     @overload
-    def __new__(cls, function: None = None) -> Self: ...
+    def __new__(cls, orig_func: None = None) -> Self: ...
     @overload
-    def __new__(cls, function: Function) -> Function: ...  # type: ignore[misc]  # as a decorator
+    def __new__(cls, orig_func: Function) -> Function: ...  # type: ignore[misc]  # as a decorator
 
-    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
-        return super().__new__(cls) if function is None else cls()(function)
+    def __new__(cls, orig_func: Callable[..., Any] | None = None) -> Any:
+        return super().__new__(cls) if orig_func is None else cls()(orig_func)
 
     def __init__(self) -> None:
         super().__init__(0, GRAD_MODE)

@@ -194,7 +194,12 @@ def computed_in(name: str, how: Out, out: Any, kwargs: dict[str, Any]) -> None:
         kwargs.setdefault("device", out.device)
 
 
-def resize_(self: Tensor, *sizes: int | Sequence[int], memory_format: memory_format | None = None) -> Tensor:
+def resize_(
+    self: Tensor,
+    *sizes: int | Sequence[int],
+    size: Sequence[int] | None = None,
+    memory_format: memory_format | None = None,
+) -> Tensor:
     """Give the tensor another shape in place; elements are kept in order, new ones are uninitialised.
 
     Raises:
@@ -202,14 +207,18 @@ def resize_(self: Tensor, *sizes: int | Sequence[int], memory_format: memory_for
     """
     if self.requires_grad:
         raise GraphError("resize_: a tensor that requires grad cannot be resized; resize its detach()")
-    size: tuple[Any, ...] = tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
-    if any(type(n) is not int for n in size):
-        raise ArgumentTypeError(f"resize_: a size is a sequence of ints, got {list(size)!r:.80}")
-    if any(n < 0 for n in size):
-        raise ArgumentError(f"resize_: no extent can be negative, got {list(size)!r:.80}")
-    if size != tuple(self.shape):
-        number = self._tell("resized", size, results=1)
-        described = meta(size, self.dtype, self._meta.device)
+    if size is not None:
+        if sizes:
+            raise ArgumentTypeError("resize_ got its size twice")
+        sizes = (size,)
+    new: tuple[Any, ...] = tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
+    if any(type(n) is not int for n in new):
+        raise ArgumentTypeError(f"resize_: a size is a sequence of ints, got {list(new)!r:.80}")
+    if any(n < 0 for n in new):
+        raise ArgumentError(f"resize_: no extent can be negative, got {list(new)!r:.80}")
+    if new != tuple(self.shape):
+        number = self._tell("resized", new, results=1)
+        described = meta(new, self.dtype, self._meta.device)
         if self._id < 0:
             self._meta = described
         else:

@@ -19,8 +19,12 @@ NUMPY: Final = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input"
 """NumPy's names of arguments and PyTorch's."""
 
 OF_ONE: Final[dict[str, dict[str, str]]] = {
+    "copy_": {"other": "src"},
     "split": {"split_size": "split_size_or_sections", "tensor": "input"},
+    "split_copy": {"split_size": "split_size_or_sections"},
+    "tensordot": {"b": "other"},
     "transpose": {"axis0": "dim0", "axis1": "dim1"},
+    "uniform_": {"from": "low", "to": "high"},
 }
 """Names that arguments of one function have besides."""
 

@@ -154,7 +154,7 @@ def is_shared(self: Tensor) -> bool:
     return True
 
 
-def record_stream(self: Tensor, stream: object) -> None:
+def record_stream(self: Tensor, s: object) -> None:
     """Nothing: the server orders its own work."""
 
 
@@ -184,11 +184,11 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     return _overwrite("apply_", self, (), lambda value, others: callable(value))
 
 
-def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+def map_(self: Tensor, other: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
     """Replace each element by what a function makes of it and the other tensor's, which broadcasts. Like
     :meth:`apply_`."""
-    _need_no_grad("map_", self, tensor)
-    return _overwrite("map_", self, (tensor,), lambda value, others: callable(value, *others))
+    _need_no_grad("map_", self, other)
+    return _overwrite("map_", self, (other,), lambda value, others: callable(value, *others))
 
 
 def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:

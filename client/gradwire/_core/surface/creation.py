@@ -282,11 +282,11 @@ def as_tensor(data: Any, dtype: DType | None = None, device: Device | str | int 
     return tensor(data, dtype=dtype, device=device)
 
 
-def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
+def from_numpy(ndarray: np.ndarray[Any, Any], /) -> Tensor:
     """A tensor with the values of a NumPy array. Unlike PyTorch's it shares no memory with it."""
-    if not isinstance(array, np.ndarray):
-        raise ArgumentTypeError(f"from_numpy takes a NumPy array, not {type(array).__name__}")
-    return tensor(array)
+    if not isinstance(ndarray, np.ndarray):
+        raise ArgumentTypeError(f"from_numpy takes a NumPy array, not {type(ndarray).__name__}")
+    return tensor(ndarray)
 
 
 def legacy_tensor(cls: type, *args: Any, **kwargs: Any) -> Any:

@@ -9,6 +9,7 @@ from gradwire_protocol.dtypes import OF_PYTHON_TYPES, DType
 from gradwire_protocol.errors import ArgumentTypeError
 from gradwire_protocol.promotion import ScalarKind
 
+from ..context.late_signatures import called_as
 from ..session.current_session import get_default_dtype
 from ..tensor.tensor import Tensor
 
@@ -62,14 +63,27 @@ def promote_types(type1: DType, type2: DType) -> DType:
     return promotion.join(OF_PYTHON_TYPES.get(type1, type1), OF_PYTHON_TYPES.get(type2, type2))  # type: ignore
 
 
-def result_type(*operands: Any) -> DType:
+def _result_type_form(
+    tensor: Any = ..., other: Any = ..., *, scalar: Any = ..., scalar1: Any = ..., scalar2: Any = ...
+) -> DType:
+    raise NotImplementedError
+
+
+@called_as(_result_type_form)
+def result_type(*operands: Any, **named: Any) -> DType:
     """The dtype that an operation on tensors and Python numbers gives.
+
+    Args:
+        operands, named: two of them; PyTorch's names are ``tensor``, ``other``, ``scalar``, ``scalar1``, ``scalar2``.
 
     Raises:
         ArgumentTypeError: for anything else.
     """
+    unknown = named.keys() - {"tensor", "other", "scalar", "scalar1", "scalar2"}
+    if unknown:
+        raise ArgumentTypeError(f"result_type got an unexpected keyword argument {min(unknown)!r}")
     described: list[Any] = []
-    for operand in operands:
+    for operand in (*operands, *named.values()):
         kind = ScalarKind.of(operand)
         if isinstance(operand, Tensor):
             described.append((operand.dtype, operand.ndim))

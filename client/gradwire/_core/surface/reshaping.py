@@ -55,6 +55,11 @@ def transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
     return _becomes(self, "transpose", dim0, dim1)
 
 
+def swapaxes_(self: Tensor, axis0: int, axis1: int) -> Tensor:
+    """NumPy's name of :func:`transpose_`."""
+    return transpose_(self, axis0, axis1)
+
+
 def t_(self: Tensor) -> Tensor:
     """Transpose the matrix itself."""
     return _becomes(self, "t")
@@ -68,5 +73,5 @@ def as_strided_(self: Tensor, size: Sequence[int], stride: Sequence[int], storag
 
 for _method in (squeeze_, unsqueeze_, transpose_, t_, as_strided_):
     attach(_method.__name__, _method)
-attach("swapaxes_", transpose_)
+attach("swapaxes_", swapaxes_)
 attach("swapdims_", transpose_)

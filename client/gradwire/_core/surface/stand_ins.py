@@ -1,7 +1,7 @@
-"""Names of PyTorch's that programs import before they know whether they need them, and that gradwire lacks.
+"""Names that gradwire lacks and that programs import before they know whether they need them.
 
 Each is a class whose call raises an error with its name. So the import is no error, nor is a mention as a default
-(``ShardingStrategy.FULL_SHARD``), as a base class, or in ``isinstance``, which is never true.
+(``ShardingStrategy.FULL_SHARD``), as a decorator's name or in ``isinstance``, which is never true.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from gradwire_protocol.errors import Unsupported
 
-from .unsupported import WHERE
+from .unsupported import where
 
 
 class StandIn(type):
@@ -20,25 +20,28 @@ class StandIn(type):
     instead: str
 
     def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
-        raise Unsupported(f"{cls.shown} is not supported by gradwire: {cls.instead}; {WHERE}")
+        raise Unsupported(f"{cls.shown} is not supported by gradwire: {cls.instead or where()}")
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return stand_in(name, f"{cls.shown}.{name}", cls.instead)
+        return stand_in(f"{cls.shown}.{name}", cls.instead)
 
 
-def stand_in(name: str, shown: str, instead: str, module: str = __name__) -> StandIn:
-    """The class for one name.
+def stand_in(shown: str, instead: str = "", module: str = __name__) -> StandIn:
+    """The class that stands for one name.
 
     Args:
-        shown: the name as the error says it.
-        instead: what there is instead, or why there is nothing.
+        shown: the full name in PyTorch, which the error tells.
+        instead: why it is not supported, or what to use instead. Without it the error names the page of missing names.
+        module: the module that it will be a name of.
     """
-    return StandIn(name, (), {"shown": shown, "instead": instead, "__module__": module, "__doc__": f"{instead}."})
+    name = shown.rpartition(".")[2]
+    about = {"shown": shown, "instead": instead, "__module__": module, "__doc__": f"Not supported. {instead}".strip()}
+    return StandIn(name, (), about)
 
 
 def stand_ins(module: str, names: str, instead: str) -> dict[str, StandIn]:
-    """Classes for several names of one module, to be put into its namespace."""
+    """The classes for several names of one module, to be put into its namespace."""
     place = module.replace("gradwire", "torch", 1)
-    return {name: stand_in(name, f"{place}.{name}", instead, module) for name in names.split()}
+    return {name: stand_in(f"{place}.{name}", instead, module) for name in names.split()}

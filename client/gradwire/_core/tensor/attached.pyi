@@ -767,7 +767,7 @@ class Attached:
     def mT(self) -> Tensor: ...
     def map2_(self, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
         """:meth:`map_` with a function of three elements."""
-    def map_(self, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+    def map_(self, other: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
         """Replace each element by what a function makes of it and the other tensor's, which broadcasts. Like
     :meth:`apply_`."""
     def masked_fill(self, mask: Tensor, value: Tensor | complex) -> Tensor:
@@ -928,9 +928,9 @@ class Attached:
         """In-place form of :func:`ne`: writes the result into ``self``."""
     def orgqr(self, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The first columns of a product of elementary reflectors; see :func:`gradwire.linalg.householder_product`."""
-    def ormqr(self, tau: Tensor, other: Tensor, left: _bool = True, transpose: _bool = False, *, out: Tensor | None = None) -> Tensor:
-        """``Q @ other`` (``other @ Q`` without ``left``) for the square Q that reflectors ``input`` and ``tau`` pack; with
-    ``transpose``, Q's adjoint in its place."""
+    def ormqr(self, input2: Tensor, input3: Tensor, left: _bool = True, transpose: _bool = False, *, out: Tensor | None = None) -> Tensor:
+        """``Q @ input3`` (``input3 @ Q`` without ``left``) for the square Q that reflectors ``input`` and ``input2`` pack;
+    with ``transpose``, Q's adjoint in its place."""
     def outer(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """All products of an element of one vector with one of the other, as a matrix. Promotes dtypes."""
     @overload
@@ -982,7 +982,7 @@ class Attached:
         """``1 / self``; integers become floats."""
     def reciprocal_(self) -> Tensor:
         """In-place form of :func:`reciprocal`: writes the result into ``self``."""
-    def record_stream(self, stream: object) -> None:
+    def record_stream(self, s: object) -> None:
         """Nothing: the server orders its own work."""
     def relu(self, *, out: Tensor | None = None) -> Tensor:
         """``max(self, 0)``; NaN stays. The gradient at 0 is 0."""
@@ -1012,10 +1012,10 @@ class Attached:
     def reshape_as(self, other: Tensor) -> Tensor:
         """Reshaped to the shape of another tensor."""
     @overload
-    def resize_(self, sizes: Sequence[_int], *, memory_format: memory_format | None = None) -> Tensor:
+    def resize_(self, sizes: Sequence[_int], *, size: Sequence[_int] | None = None, memory_format: memory_format | None = None) -> Tensor:
         """Give the tensor another shape in place; elements are kept in order, new ones are uninitialised."""
     @overload
-    def resize_(self, *sizes: _int, memory_format: memory_format | None = None) -> Tensor: ...
+    def resize_(self, *sizes: _int, size: Sequence[_int] | None = None, memory_format: memory_format | None = None) -> Tensor: ...
     def resize_as_(self, the_template: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
         """:func:`resize_` to the shape of another tensor."""
     def resolve_conj(self) -> Tensor:
@@ -1134,8 +1134,8 @@ class Attached:
     square, without ``compute_uv`` they are zeros of that shape."""
     def swapaxes(self, dim0: _int, dim1: _int, *, out: Tensor | None = None) -> Tensor:
         """A view with two dimensions exchanged."""
-    def swapaxes_(self, dim0: _int, dim1: _int) -> Tensor:
-        """Swap two dimensions of the tensor itself."""
+    def swapaxes_(self, axis0: _int, axis1: _int) -> Tensor:
+        """NumPy's name of :func:`transpose_`."""
     def swapdims(self, dim0: _int, dim1: _int, *, out: Tensor | None = None) -> Tensor:
         """A view with two dimensions exchanged."""
     def swapdims_(self, dim0: _int, dim1: _int) -> Tensor:
@@ -1157,7 +1157,7 @@ class Attached:
         """Hyperbolic tangent; integers become floats."""
     def tanh_(self) -> Tensor:
         """In-place form of :func:`tanh`: writes the result into ``self``."""
-    def tensor_split(self, indices_or_sections: _int | Sequence[_int] | Tensor | None = None, dim: _int = 0, *, indices: Sequence[_int] | Tensor | None = None, sections: _int | None = None) -> tuple[Tensor, ...]:
+    def tensor_split(self, indices_or_sections: _int | Sequence[_int] | Tensor | None = None, dim: _int = 0, *, indices: Sequence[_int] | Tensor | None = None, sections: _int | None = None, tensor_indices_or_sections: Tensor | None = None) -> tuple[Tensor, ...]:
         """Views along a dimension: so many of nearly equal extent, or cut before the given positions."""
     @overload
     def tile(self, dims: Sequence[_int], *, out: Tensor | None = None) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..._core.composed import layers as _in_main_namespace
 from ..._core.surface.methods import name_after
+from ..._core.surface.unsupported import explaining as _explaining
 from .. import grad as grad
 from . import attention, generated, layers, losses, pooling, resampling, tables
 
@@ -26,10 +27,13 @@ _internals = {
 }  # fmt: skip
 
 
+_explain = _explaining(__name__)
+
+
 def __getattr__(name: str) -> Any:
     if name in _internals:  # libraries import them
         return getattr(_import_module(f"{__name__}.internals"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _explain(name)
 
 
 _in_main_namespace.FUNCTIONAL.update({_name: _value for _name, _value in globals().items() if _name != "__getattr__"})

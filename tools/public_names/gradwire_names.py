@@ -1,0 +1,92 @@
+"""Which of PyTorch's public names gradwire lacks."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Final
+
+import gradwire
+from gradwire._core.surface.argument_aliases import NUMPY, OF_ONE
+from gradwire._core.surface.stand_ins import StandIn
+from gradwire.cli.running.names import counterpart
+
+from .torch_names import Names
+
+_MISSING: Final = object()
+_OPTION_OF_NATIVE: Final = frozenset({"self", "input", "tensor"})
+"""How PyTorch's declarations call a first operand, in one place so and in another so."""
+
+
+def lacking(names: Names) -> Iterator[str]:
+    """The full names of what is missing: ``torch.x`` for a module or its name, ``torch.x.C.m`` for a member of a
+    class, ``torch.x.f(k=)`` for a keyword. What is in a missing module, or a member of a missing class, is not
+    repeated, nor are members of a class under its other names. A name that raises when it is called counts as missing.
+    """
+    for module_name, described in names.items():
+        module = _module(module_name)
+        if module is None:
+            yield module_name
+            continue
+        for name, entry in described.items():
+            full = f"{module_name}.{name}"
+            value = _attribute(module, name)
+            if value is _MISSING:
+                yield full
+                continue
+            if isinstance(value, StandIn):
+                yield full
+            elif isinstance(entry, dict):
+                yield from _lacking_members(value, entry, full)
+            elif isinstance(entry, list):
+                yield from (f"{full}({keyword}=)" for keyword in _not_taken(value, entry, name))
+
+
+def _module(name: str) -> ModuleType | None:
+    if name == "torch":
+        return gradwire
+    found = counterpart(name.removeprefix("torch."))
+    return None if found is None else import_module(found)
+
+
+def _attribute(owner: Any, name: str) -> Any:
+    try:
+        value = getattr(owner, name)
+    except (AttributeError, NotImplementedError):
+        return _MISSING
+    return value
+
+
+def _lacking_members(cls: Any, members: dict[str, list[str]], full: str) -> Iterator[str]:
+    for name, keywords in members.items():
+        if name == "__init__":
+            yield from (f"{full}({keyword}=)" for keyword in _not_taken(cls, keywords, name))
+            continue
+        value = inspect.getattr_static(cls, name, _MISSING)
+        if value is _MISSING and name in _annotated(cls):
+            continue  # an attribute of its instances
+        if value is _MISSING or _attribute(cls, name) is _MISSING:
+            yield f"{full}.{name}"
+        elif callable(value):
+            yield from (f"{full}.{name}({keyword}=)" for keyword in _not_taken(value, keywords, name))
+
+
+def _annotated(cls: Any) -> set[str]:
+    """Attributes that instances have, which the class only declares."""
+    return {name for base in getattr(cls, "__mro__", ()) for name in vars(base).get("__annotations__", {})}
+
+
+def _not_taken(function: Any, keywords: list[str], name: str) -> list[str]:
+    """The keywords that a function does not take. One that says nothing of its parameters is not asked."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (ValueError, TypeError):
+        return []
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
+        return []
+    own_name = getattr(function, "__name__", name)
+    taken = {*parameters, *_OPTION_OF_NATIVE, *OF_ONE.get(name, {}), *OF_ONE.get(own_name, {})}
+    taken |= {other for other, own in NUMPY.items() if own in taken}
+    return [keyword for keyword in keywords if keyword not in taken]
