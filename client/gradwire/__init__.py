@@ -174,9 +174,10 @@ _keep_interrupts(Tensor.__del__)
 _LATER = (
     "_C", "__config__", "_classes", "_custom_ops", "_dynamo", "_guards", "_inductor", "_jit_internal", "_ops",
     "_prims_common", "_subclasses", "_tensor", "_tensor_str", "_utils", "_utils_internal", "accelerator", "amp", "ao",
-    "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "futures", "fx", "hub", "jit",
-    "library", "linalg", "masked", "mps", "multiprocessing", "onnx", "ops", "overrides", "package", "profiler",
-    "quantization", "return_types", "signal", "special", "testing", "torch_version", "types", "version", "viz", "xpu",
+    "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "functional", "futures",
+    "fx", "hub", "jit", "library", "linalg", "masked", "mps", "multiprocessing", "nested", "onnx", "ops", "overrides",
+    "package", "profiler", "quantization", "quasirandom", "return_types", "signal", "sparse", "special", "storage",
+    "testing", "torch_version", "types", "version", "viz", "xpu",
 )  # fmt: skip
 """Modules that not every program uses: imported at first mention."""
 _INSIDE_OF = {
@@ -185,6 +186,14 @@ _INSIDE_OF = {
     "embedded_server": "_core.wire.embedded_server", "get_device_module": "accelerator",
     "replace_torch": "cli.running.finder",
     "Future": "futures", "ScriptFunction": "jit", "ScriptModule": "jit",
+    **dict.fromkeys(
+        (
+            "_assert", "_assert_async", "_check", "_check_index", "_check_is_size", "_check_not_implemented",
+            "_check_tensor_all", "_check_tensor_all_with", "_check_type", "_check_value", "_check_with",
+            "_shape_as_tensor", "_softmax_backward_data",
+        ),
+        "_core.surface.checks",
+    ),
     **dict.fromkeys(
         ("SymBool", "SymFloat", "SymInt", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not",
          "sym_sum"),
@@ -203,6 +212,10 @@ def __getattr__(name: str) -> object:
         except ModuleNotFoundError as error:
             if error.name not in (None, f"gradwire.{name}"):
                 raise
+    if name.startswith("_foreach_"):
+        made = _import_module("gradwire._core.composed.foreach").function(name.removeprefix("_foreach_"))
+        if made is not None:
+            return made
     if name.startswith("__"):
         raise AttributeError(f"module 'gradwire' has no attribute {name!r}")
     from ._core.surface.unsupported import absent

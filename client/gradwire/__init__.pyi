@@ -2,7 +2,7 @@
 
 from builtins import bool as _bool, complex as _complex, float as _float, int as _int
 from collections.abc import Sequence
-from gradwire import accelerator as accelerator, aio as aio, amp as amp, autograd as autograd, backends as backends, compiler as compiler, cpu as cpu, cuda as cuda, distributed as distributed, distributions as distributions, fft as fft, func as func, jit as jit, linalg as linalg, masked as masked, mps as mps, multiprocessing as multiprocessing, nn as nn, optim as optim, overrides as overrides, profiler as profiler, random as random, return_types as return_types, serialization as serialization, signal as signal, special as special, testing as testing, types as types, utils as utils, version as version, viz as viz, xpu as xpu
+from gradwire import accelerator as accelerator, aio as aio, amp as amp, autograd as autograd, backends as backends, compiler as compiler, cpu as cpu, cuda as cuda, distributed as distributed, distributions as distributions, fft as fft, func as func, functional as functional, jit as jit, linalg as linalg, masked as masked, mps as mps, multiprocessing as multiprocessing, nn as nn, optim as optim, overrides as overrides, profiler as profiler, quasirandom as quasirandom, random as random, return_types as return_types, serialization as serialization, signal as signal, special as special, testing as testing, torch_version as torch_version, types as types, utils as utils, version as version, viz as viz, xpu as xpu
 from gradwire._core.compiling.function import compile as compile
 from gradwire._core.compiling.repeating import each as each
 from gradwire._core.composed.arranging import as_strided as as_strided, as_strided_scatter as as_strided_scatter, broadcast_shapes as broadcast_shapes, broadcast_tensors as broadcast_tensors, clone as clone, diagflat as diagflat, empty_permuted as empty_permuted, empty_strided as empty_strided, flatten as flatten, fliplr as fliplr, flipud as flipud, meshgrid as meshgrid, positive as positive, ravel as ravel, scalar_tensor as scalar_tensor
@@ -39,6 +39,7 @@ from gradwire.accelerator import get_device_module as get_device_module
 from gradwire.aio import AsyncSession as AsyncSession
 from gradwire.amp.autocast_mode import autocast as autocast
 from gradwire.amp.grad_scaler import GradScaler as GradScaler
+from gradwire.cli.running.finder import replace_torch as replace_torch
 from gradwire.cuda.streams import Event as Event, Stream as Stream
 from gradwire.random import get_rng_state as get_rng_state, initial_seed as initial_seed, manual_seed as manual_seed, seed as seed, set_rng_state as set_rng_state
 from gradwire.return_types import aminmax as _aminmax, cummax as _cummax, cummin as _cummin, frexp as _frexp, geqrf as _geqrf, histogram as _histogram, histogramdd as _histogramdd, kthvalue as _kthvalue, lu_unpack as _lu_unpack, max as _max, median as _median, min as _min, mode as _mode, nanmedian as _nanmedian, qr as _qr, slogdet as _slogdet, sort as _sort, svd as _svd, topk as _topk, triangular_solve as _triangular_solve

@@ -81,6 +81,11 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     return found(p, q)
 
 
+def _dispatch_kl(type_p: type, type_q: type) -> Divergence:
+    """The divergence that is registered for two classes, or their nearest bases."""
+    return _closest(type_p, type_q)
+
+
 def _times_log(x: Tensor) -> Any:
     return gw.xlogy(x, x)
 

@@ -16,7 +16,7 @@ from .activation import (
     Tanhshrink, Threshold,
 )
 from .loss import AdaptiveLogSoftmaxWithLoss
-from .attention import MultiheadAttention
+from .multihead_attention import MultiheadAttention
 from .container import ModuleDict, ModuleList, Sequential
 from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .distance import CosineSimilarity, PairwiseDistance

@@ -172,7 +172,7 @@ def _out_dims(func: Any, out_dims: Any, found: list[Any], spec: TreeSpec) -> lis
             f"vmap of {_name(func)}: out_dims is an int, None, or a structure of them like the results, not "
             f"{out_dims!r}"
         )
-    if spec.is_leaf and isinstance(out_dims, tuple) and len(out_dims) == 1:
+    if spec.is_leaf() and isinstance(out_dims, tuple) and len(out_dims) == 1:
         return list(given)
     dims = broadcast_prefix(out_dims, spec)
     if dims is None:

@@ -59,3 +59,9 @@ def fill(module: str, names: Iterable[str], instead: str) -> None:
     given.update(made)
     if "__all__" in given:
         given["__all__"] = [*given["__all__"], *(name for name in made if not name.startswith("_"))]
+
+
+def stand_ins(module: str, names: str, instead: str) -> dict[str, StandIn]:
+    """The classes for several names of one module, to be put into its namespace."""
+    place = module.replace("gradwire", "torch", 1)
+    return {name: stand_in(f"{place}.{name}", instead, module) for name in names.split()}

@@ -93,6 +93,8 @@ class TorchFinder(MetaPathFinder):
     ) -> ModuleSpec | None:
         if fullname == "torch":
             return torch_spec()
+        if fullname.partition(".")[0] == "functorch":
+            return ModuleSpec(fullname, _Counterpart(f"gradwire.{fullname}"), is_package=fullname == "functorch")
         if not fullname.startswith("torch."):
             return None
         name = counterpart(fullname.removeprefix("torch."))

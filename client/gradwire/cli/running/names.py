@@ -10,7 +10,7 @@ from typing import Final
 FOLDER: Final = Path(__file__).parents[2]
 """The folder of the package ``gradwire``."""
 
-OWN: Final = frozenset({"__main__", "_core", "aio", "cli", "viz"})
+OWN: Final = frozenset({"__main__", "_core", "aio", "cli", "functorch", "viz"})
 """Submodules of gradwire that ``torch`` does not have."""
 
 MODULES: Final = frozenset(found.name for found in iter_modules([str(FOLDER)])) - OWN
@@ -21,8 +21,6 @@ ELSEWHERE: Final = {
     "cuda.amp.autocast_mode": "cuda.amp",
     "cuda.amp.grad_scaler": "cuda.amp",
     "cuda.random": "cuda",
-    "functional": "_core.surface.methods",
-    "nn.utils.convert_parameters": "nn.utils.vector",
     "profiler.profiler": "profiler",
     "autograd.profiler_util": "profiler.events",
     "version": "cli.running.version",

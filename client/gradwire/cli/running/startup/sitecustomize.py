@@ -19,10 +19,10 @@ _STARTED = time.perf_counter()
 
 
 class _LazyHook:
-    """Installs gradwire's import hook at the first ``import torch``."""
+    """Installs gradwire's import hook at the first ``import torch``, or ``import functorch``."""
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
-        if fullname != "torch" and not fullname.startswith("torch."):
+        if fullname.partition(".")[0] not in ("torch", "functorch"):
             return None
         sys.meta_path.remove(self)
         try:
