@@ -13,7 +13,7 @@ from gradwire_protocol.shapes import broadcast, canonical_dim
 from gradwire_protocol.table import TABLE
 
 from ..context.late_signatures import show_as
-from ..context.layouts import check_order, contiguous_format, memory_format
+from ..context.layouts import asked_order, memory_format
 from ..context.size import Size
 from ..dispatch.dispatch import call, run
 from ..dispatch.out_argument import resize_, resize_as_
@@ -273,9 +273,10 @@ COPIED: Final = {
 
 @offer
 def clone(input: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
-    """A copy that gradients flow through: in row-major order for ``contiguous_format``, else as the tensor lies."""
-    check_order(memory_format, input.ndim)
-    return call("clone", input, row_major=memory_format is contiguous_format)
+    """A copy that gradients flow through: in the memory order that is named, else as the tensor lies."""
+    if memory_format is None:
+        return call("clone", input)
+    return call("clone", input, **asked_order(memory_format, input.ndim, bool(input._levels)))
 
 
 def copying(name: str, view: Callable[..., Any]) -> Callable[..., Any]:
