@@ -132,7 +132,10 @@ def max_pool1d_with_indices(
     padding: int | tuple[int, ...] = 0, dilation: int | tuple[int, ...] = 1, ceil_mode: bool = False,
 ) -> Inference:  # fmt: skip
     """:func:`max_pool1d`, and the index of each maximum along the last dimension."""
-    return _with_indices(_max(1, self, kernel_size, stride, padding, dilation, ceil_mode))
+    found = _max(1, self, kernel_size, stride, padding, dilation, ceil_mode)
+    (out,) = found.outs
+    order = rows_channels_last_stride(self, out.shape)
+    return _with_indices(new(out.shape, out.dtype, out.device, compute=found.compute, stride=order, grad_fn=found.grad_fn))
 
 
 @op(results=2, grad_fn="MaxPool2DWithIndicesBackward0", exposed=("function",), cost=_pooled(2))

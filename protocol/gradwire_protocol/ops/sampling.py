@@ -186,7 +186,9 @@ def normal(
         raise ArgumentError("normal: size is given only with two numbers")
     operands = [value if isinstance(value, Meta) else ScalarKind.FLOAT for value in (mean, std)]
     names = {(True, False): "NormalBackward1", (False, True): "NormalBackward2", (True, True): "NormalBackward3"}
-    inferred = elementwise(*operands, grad_fn=names[isinstance(mean, Meta), isinstance(std, Meta)])
+    drawn = elementwise(*operands).outs[0]
+    node = names[isinstance(mean, Meta), isinstance(std, Meta)]
+    inferred = new(drawn.shape, drawn.dtype, drawn.device, grad_fn=node)
     return _continuous("normal", inferred if isinstance(std, Meta) else inferred.checking(_check_normal))
 
 
@@ -203,7 +205,7 @@ def bernoulli(self: Tensor, p: Float | None = None) -> Inference:
     """
     if p is None:
         require("bernoulli", self.dtype, (FLOATING,))
-    inferred = like(self)
+    inferred = new(self.shape, self.dtype, self.device)
     return inferred if p is None else inferred.checking(_probability("bernoulli"))
 
 

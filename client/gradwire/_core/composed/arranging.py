@@ -264,7 +264,7 @@ COPIED: Final = {
     Out.ANY: ("split",),
     Out.EXACT: (
         "alias", "diagonal", "expand", "permute", "select", "slice", "squeeze", "t", "transpose", "unbind", "unfold",
-        "unsqueeze", "view", "view_as_real", "view_as_complex",
+        "unsqueeze", "view_as_real", "view_as_complex",
     ),
     Out.EXACT | Out.SILENT: ("narrow",),
 }  # fmt: skip
@@ -303,6 +303,16 @@ def _view_of(name: str) -> Callable[..., Any]:
 for _how, _views in COPIED.items():
     for _name in _views:
         offer(copying(_name, _view_of(_name)), method=_name == "narrow", out=_how)
+
+
+def _shown(input: Tensor, *given: Any, **named: Any) -> Tensor:
+    """A view, or a copy where strides allow none: it is copied anyway."""
+    if isinstance(given[0] if given else named.get("size"), dtypes.DType) or "dtype" in named:
+        return _view_of("view")(input, *given, **named)
+    return call("reshape", input, *given, *named.values())
+
+
+offer(copying("view", _shown), method=False, out=Out.EXACT)
 
 
 def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:

@@ -95,10 +95,12 @@ def _contiguous(self: Tensor, memory_format: memory_format | None = None) -> Ten
     """
     if memory_format is None or memory_format is contiguous_format:
         return self if self.is_contiguous() else call("contiguous", self)
+    asked = asked_order(memory_format, self.ndim, bool(self._levels))
+    if self.is_contiguous(memory_format):
+        return self
     if memory_format is preserve_format:
         raise ArgumentError("contiguous: preserve_format keeps an order, it is none")
-    asked = asked_order(memory_format, self.ndim, bool(self._levels))
-    return self if self.is_contiguous(memory_format) else call("clone", self, **asked)
+    return call("clone", self, **asked)
 
 
 @_method("cpu")
