@@ -383,11 +383,11 @@ def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: _float, norm_typ
     """Shorten the rows of a table that integers name, where their ``norm_type``-norm is above ``max_norm``, to that
     length, in place."""
 @overload
-def empty(size: Sequence[_int], *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
+def empty(size: Sequence[_int], *, memory_format: memory_format | None = None, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
     """A tensor of a size whose values are whatever the memory held."""
 @overload
-def empty(*size: _int, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor: ...
-def empty_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor:
+def empty(*size: _int, memory_format: memory_format | None = None, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor: ...
+def empty_like(input: Tensor, *, memory_format: memory_format | None = None, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor:
     """Uninitialised, with the shape, dtype and device of another tensor."""
 def eq(input: Tensor, other: Tensor | _complex, *, out: Tensor | None = None) -> Tensor:
     """Whether two elements are equal, after promotion. NaN equals nothing."""
@@ -464,7 +464,7 @@ def frobenius_norm(input: Tensor, dim: _int | Sequence[_int] = ..., keepdim: _bo
     """The norm of order 2, of all elements or over the dimensions of matrices."""
 def full(size: _int | Sequence[_int], fill_value: _complex | Tensor, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
     """One value everywhere. The dtype follows the value unless it is given."""
-def full_like(input: Tensor, fill_value: _complex | Tensor, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor:
+def full_like(input: Tensor, fill_value: _complex | Tensor, *, memory_format: memory_format | None = None, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor:
     """One value everywhere, with the shape, dtype and device of another tensor."""
 def gather(input: Tensor, dim: _int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     """For each element of ``index`` the element of ``self`` that it names along ``dim``, at the same place in the
@@ -786,7 +786,7 @@ def ones(size: Sequence[_int], *, dtype: dtype | None = None, layout: layout | N
     """Ones of a size, given as ints or as one sequence."""
 @overload
 def ones(*size: _int, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor: ...
-def ones_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor:
+def ones_like(input: Tensor, *, memory_format: memory_format | None = None, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor:
     """Ones with the shape, dtype and device of another tensor."""
 def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The first columns of a product of elementary reflectors; see :func:`gradwire.linalg.householder_product`."""
@@ -844,21 +844,21 @@ def rand(size: Sequence[_int], *, dtype: dtype | None = None, layout: layout | N
     """Uniform random numbers from [0, 1)."""
 @overload
 def rand(*size: _int, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, generator: Generator | None = None, out: Tensor | None = None) -> Tensor: ...
-def rand_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, generator: Generator | None = None) -> Tensor:
+def rand_like(input: Tensor, *, memory_format: memory_format | None = None, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, generator: Generator | None = None) -> Tensor:
     """Uniform random numbers with the shape, dtype and device of another tensor."""
 @overload
 def randint(high: _int, size: Sequence[_int], *, generator: Generator | None = None, out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor:
     """``randint([low,] high, size)``: random integers from low (0) up to, not including, high."""
 @overload
 def randint(low: _int, high: _int, size: Sequence[_int], *, generator: Generator | None = None, out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor: ...
-def randint_like(input: Tensor, low: _int, high: _int | None = None, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, generator: Generator | None = None) -> Tensor:
+def randint_like(input: Tensor, low: _int, high: _int | None = None, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, memory_format: memory_format | None = None, generator: Generator | None = None) -> Tensor:
     """Random integers from [low, high), with the shape of another tensor."""
 @overload
 def randn(size: Sequence[_int], *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
     """Standard normal random numbers."""
 @overload
 def randn(*size: _int, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, generator: Generator | None = None, out: Tensor | None = None) -> Tensor: ...
-def randn_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, generator: Generator | None = None) -> Tensor:
+def randn_like(input: Tensor, *, memory_format: memory_format | None = None, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, generator: Generator | None = None) -> Tensor:
     """Standard normal random numbers with the shape, dtype and device of another tensor."""
 def randperm(n: _int, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
     """A random permutation of 0 to n - 1."""
@@ -1145,6 +1145,6 @@ def zeros(size: Sequence[_int], *, dtype: dtype | None = None, layout: layout | 
     """Zeros of a size, given as ints or as one sequence."""
 @overload
 def zeros(*size: _int, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor: ...
-def zeros_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor:
+def zeros_like(input: Tensor, *, memory_format: memory_format | None = None, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor:
     """Zeros with the shape, dtype and device of another tensor."""
 

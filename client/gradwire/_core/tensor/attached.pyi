@@ -320,7 +320,7 @@ class Attached:
     def clip_(self, min: Tensor | complex | None = None, max: Tensor | complex | None = None) -> Tensor:
         """In-place form of :func:`clamp`: writes the result into ``self``."""
     def clone(self, *, memory_format: memory_format | None = None) -> Tensor:
-        """A copy that gradients flow through: in row-major order for ``contiguous_format``, else as the tensor lies."""
+        """A copy that gradients flow through: in the memory order that is named, else as the tensor lies."""
     def combinations(self, r: _int = 2, with_replacement: _bool = False) -> Tensor:
         """The combinations of ``r`` elements of a vector, a row each, in lexicographic order of their places."""
     def conj(self) -> Tensor:
@@ -330,7 +330,7 @@ class Attached:
     def conj_physical_(self) -> Tensor:
         """In-place form of :func:`conj_physical`: writes the result into ``self``."""
     def contiguous(self, memory_format: memory_format | None = None) -> Tensor:
-        """Itself if it lies in row-major order, else a copy that does."""
+        """Itself if it lies in row-major order, or the one that is named, else a copy that does."""
     def copy_(self, src: Tensor, non_blocking: _bool = False) -> Tensor:
         """Write the values of ``src`` into ``self``: it broadcasts, and is cast to the dtype and device of ``self``."""
     def copysign(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -351,11 +351,11 @@ class Attached:
         """How many elements differ from zero (NaN does), in all or over ``dim``; int64."""
     def cov(self, *, correction: _int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
         """The covariances of variables (rows) over observations (columns)."""
-    def cpu(self) -> Tensor:
+    def cpu(self, memory_format: memory_format | None = None) -> Tensor:
         """On the server's CPU."""
     def cross(self, other: Tensor, dim: _int | None = None, *, out: Tensor | None = None) -> Tensor:
         """The cross product of 3-vectors along ``dim`` (by default the first dimension of extent 3), with broadcasting."""
-    def cuda(self, device: device | str | _int | None = None) -> Tensor:
+    def cuda(self, device: device | str | _int | None = None, non_blocking: _bool = False, memory_format: memory_format | None = None) -> Tensor:
         """On a GPU of the server."""
     def cummax(self, dim: _int, *, out: Sequence[Tensor] | None = None) -> _cummax:
         """(running maxima along ``dim``, the index of the latest element that equals each)."""
@@ -885,10 +885,10 @@ class Attached:
         """Uninitialised of a size, or of data, in the tensor's dtype and on its device. PyTorch's old form of
     :meth:`new_empty` and :meth:`new_tensor`."""
     @overload
-    def new_empty(self, size: Sequence[_int], *, dtype: DType | None = None, layout: _layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor:
+    def new_empty(self, size: Sequence[_int], *, memory_format: memory_format | None = None, dtype: DType | None = None, layout: _layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor:
         """Like gradwire.empty, with this tensor's dtype and device."""
     @overload
-    def new_empty(self, *size: _int, dtype: DType | None = None, layout: _layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor: ...
+    def new_empty(self, *size: _int, memory_format: memory_format | None = None, dtype: DType | None = None, layout: _layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor: ...
     def new_empty_strided(self, size: Sequence[_int], stride: Sequence[_int], **options: Any) -> Tensor:
         """:func:`empty_strided`, of the dtype and on the device of a tensor unless others are given."""
     def new_full(self, size: _int | Sequence[_int], fill_value: complex | Tensor, *, dtype: DType | None = None, layout: _layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor:
@@ -1013,11 +1013,11 @@ class Attached:
         """Reshaped to the shape of another tensor."""
     @overload
     def resize_(self, sizes: Sequence[_int], *, memory_format: memory_format | None = None) -> Tensor:
-        """Give the tensor another shape in place; elements are kept in order, new ones are uninitialised."""
+        """Give the tensor another shape in place; elements are kept in the order of memory, new ones are uninitialised."""
     @overload
     def resize_(self, *sizes: _int, memory_format: memory_format | None = None) -> Tensor: ...
     def resize_as_(self, the_template: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
-        """:func:`resize_` to the shape of another tensor."""
+        """:func:`resize_` to the shape of another tensor, and for ``preserve_format`` to the order that it suggests."""
     def resolve_conj(self) -> Tensor:
         """The tensor itself: conjugates are computed at once, none is left pending."""
     def resolve_neg(self) -> Tensor:
