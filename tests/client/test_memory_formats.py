@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import torch
+from tests.side_by_side import built_in
 
 import gradwire
 from gradwire_protocol.errors import ArgumentError
-from tests.side_by_side import built_in
 
 Program = Callable[[Any], Any]
 LIBRARIES = (torch, gradwire)
@@ -46,29 +46,38 @@ def plain(value: Any) -> Any:
 
 FORMATS = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
 METHODS = {
-    **{name: lambda lib, x, f, name=name: getattr(x, name)(memory_format=f)
-       for name in ("contiguous", "clone", "cpu", "float", "double", "bool", "is_contiguous")},
-    "to": lambda lib, x, f: x.to(memory_format=f), "to a dtype": lambda lib, x, f: x.to(lib.float64, memory_format=f),
+    **{
+        name: lambda lib, x, f, name=name: getattr(x, name)(memory_format=f)
+        for name in ("contiguous", "clone", "cpu", "float", "double", "bool", "is_contiguous")
+    },
+    "to": lambda lib, x, f: x.to(memory_format=f),
+    "to a dtype": lambda lib, x, f: x.to(lib.float64, memory_format=f),
     "a copy": lambda lib, x, f: x.to("cpu", copy=True, memory_format=f),
     "like a tensor": lambda lib, x, f: x.to(x.double(), memory_format=f),
     "with history": lambda lib, x, f: x.requires_grad_().to(memory_format=f),
     "cloned with history": lambda lib, x, f: x.requires_grad_().contiguous(memory_format=f),
     "the same": lambda lib, x, f: x.to(memory_format=f) is x,
     "empty": lambda lib, x, f: lib.empty(x.shape, memory_format=f),
-    **{name: lambda lib, x, f, name=name: getattr(lib, name)(x, memory_format=f)
-       for name in ("empty_like", "zeros_like", "ones_like", "rand_like", "randn_like", "clone")},
+    **{
+        name: lambda lib, x, f, name=name: getattr(lib, name)(x, memory_format=f)
+        for name in ("empty_like", "zeros_like", "ones_like", "rand_like", "randn_like", "clone")
+    },
     "full_like": lambda lib, x, f: lib.full_like(x, 2, memory_format=f),
     "randint_like": lambda lib, x, f: lib.randint_like(x, 0, 9, memory_format=f),
     "resize_": lambda lib, x, f: lib.empty(3).resize_(tuple(x.shape), memory_format=f),
     "resize_as_": lambda lib, x, f: lib.empty(3).resize_as_(x, memory_format=f),
     "not a format": lambda lib, x, f: x.clone(memory_format=str(f)),
-}  # fmt: skip
+}
 OPERANDS = {
-    "images": lambda lib: images(lib, 2, 3, 4, 5), "channels last": lambda lib: last(lib, 2, 3, 4, 5),
-    "volumes": lambda lib: last(lib, 2, 3, 2, 4, 5), "one channel": lambda lib: images(lib, 2, 1, 4, 5),
-    "one pixel": lambda lib: images(lib, 2, 3, 1, 1), "a part": lambda lib: last(lib, 2, 4, 4, 5)[:, :3],
-    "no images": lambda lib: images(lib, 0, 3, 4, 5), "a matrix": lambda lib: images(lib, 3, 2).t(),
-}  # fmt: skip
+    "images": lambda lib: images(lib, 2, 3, 4, 5),
+    "channels last": lambda lib: last(lib, 2, 3, 4, 5),
+    "volumes": lambda lib: last(lib, 2, 3, 2, 4, 5),
+    "one channel": lambda lib: images(lib, 2, 1, 4, 5),
+    "one pixel": lambda lib: images(lib, 2, 3, 1, 1),
+    "a part": lambda lib: last(lib, 2, 4, 4, 5)[:, :3],
+    "no images": lambda lib: images(lib, 0, 3, 4, 5),
+    "a matrix": lambda lib: images(lib, 3, 2).t(),
+}
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -84,10 +93,11 @@ def test_what_takes_a_memory_format(method: str) -> None:
 def test_values_are_where_the_strides_say() -> None:
     x = images(gradwire, 2, 3, 4, 5)
     moved = [
-        x.clone(memory_format=gradwire.channels_last), x.contiguous(memory_format=gradwire.channels_last),
+        x.clone(memory_format=gradwire.channels_last),
+        x.contiguous(memory_format=gradwire.channels_last),
         x.double().to(gradwire.float32, memory_format=gradwire.channels_last),
         gradwire.empty(3).resize_(2, 3, 4, 5, memory_format=gradwire.channels_last).copy_(x),
-    ]  # fmt: skip
+    ]
     for each in moved:
         assert each.stride() == (60, 1, 15, 3)
         assert each.as_strided((120,), (1,)).tolist() == x.permute(0, 2, 3, 1).reshape(-1).tolist()
@@ -114,14 +124,16 @@ def rows(lib: Any) -> Any:
 
 COMPUTED = {
     "elementwise": lambda lib: (
-        last(lib, 2, 3, 4, 5).relu() + last(lib, 2, 3, 4, 5) * lib.ones(1, 3, 1, 1), last(lib, 2, 3, 4, 5) + images(lib, 2, 3, 4, 5),
+        last(lib, 2, 3, 4, 5).relu() + last(lib, 2, 3, 4, 5) * lib.ones(1, 3, 1, 1),
+        last(lib, 2, 3, 4, 5) + images(lib, 2, 3, 4, 5),
     ),
     "a weight that is": lambda lib: [
         lib.conv2d(images(lib, *shape), last(lib, 4, 3, 3, 3)) for shape in ((2, 3, 5, 6), (3, 5, 6))
     ],
     "convolutions of volumes": lambda lib: [
         lib.conv3d(last(lib, n, 3, 4, 5, 6).to(dtype), images(lib, 4, 3, 2, 3, 3).to(dtype))
-        for n in (1, 2) for dtype in (lib.float32, lib.float64)
+        for n in (1, 2)
+        for dtype in (lib.float32, lib.float64)
     ],
     "transposed convolutions": lambda lib: [
         lib.conv_transpose2d(last(lib, 2, 4, 5, 6), images(lib, 4, 2, 2, 2)),
@@ -129,29 +141,41 @@ COMPUTED = {
         lib.conv_transpose3d(last(lib, 1, 4, 2, 5, 6), images(lib, 4, 2, 2, 2, 2)),
     ],
     "rows": lambda lib: [
-        lib.conv1d(rows(lib), images(lib, 5, 3, 4).transpose(1, 2)), lib.conv1d(rows(lib), images(lib, 5, 4, 3)),
-        lib.conv1d(images(lib, 4, 9), images(lib, 5, 3, 4).transpose(1, 2)), lib.nn.functional.avg_pool1d(rows(lib), 2),
-        lib.nn.functional.adaptive_avg_pool1d(rows(lib), 2), lib.nn.functional.max_pool1d(rows(lib), 2, return_indices=True),
+        lib.conv1d(rows(lib), images(lib, 5, 3, 4).transpose(1, 2)),
+        lib.conv1d(rows(lib), images(lib, 5, 4, 3)),
+        lib.conv1d(images(lib, 4, 9), images(lib, 5, 3, 4).transpose(1, 2)),
+        lib.nn.functional.avg_pool1d(rows(lib), 2),
+        lib.nn.functional.adaptive_avg_pool1d(rows(lib), 2),
+        lib.nn.functional.max_pool1d(rows(lib), 2, return_indices=True),
     ],
     "layers": lambda lib: [
         layer(last(lib, 2, 4, 6, 8))
         for layer in (
-            lib.nn.BatchNorm2d(4), lib.nn.GroupNorm(2, 4), lib.nn.MaxPool2d(2), lib.nn.AvgPool2d(2), lib.nn.PixelShuffle(2),
-            lib.nn.PixelUnshuffle(2), lib.nn.AdaptiveAvgPool2d(1), lib.nn.AdaptiveMaxPool2d(2), lib.nn.ZeroPad2d(1),
-            lib.nn.ReflectionPad2d(1), lib.nn.Upsample(scale_factor=2, mode="bilinear"), lib.nn.GLU(1), lib.nn.Softmax(1),
+            lib.nn.BatchNorm2d(4),
+            lib.nn.GroupNorm(2, 4),
+            lib.nn.MaxPool2d(2),
+            lib.nn.AvgPool2d(2),
+            lib.nn.PixelShuffle(2),
+            lib.nn.PixelUnshuffle(2),
+            lib.nn.AdaptiveAvgPool2d(1),
+            lib.nn.AdaptiveMaxPool2d(2),
+            lib.nn.ZeroPad2d(1),
+            lib.nn.ReflectionPad2d(1),
+            lib.nn.Upsample(scale_factor=2, mode="bilinear"),
+            lib.nn.GLU(1),
+            lib.nn.Softmax(1),
         )
     ],
     "padded volumes": lambda lib: [
-        lib.nn.functional.pad(last(lib, 2, 3, 4, 5, 6), (1,) * 6, mode=mode) for mode in ("reflect", "replicate", "circular")
+        lib.nn.functional.pad(last(lib, 2, 3, 4, 5, 6), (1,) * 6, mode=mode)
+        for mode in ("reflect", "replicate", "circular")
     ],
-    "joined": lambda lib: [
-        lib.cat([x[:, :2], x[:, 1:]], 1) for x in (last(lib, 2, 4, 5, 6), last(lib, 2, 4, 3, 5, 6))
-    ],
+    "joined": lambda lib: [lib.cat([x[:, :2], x[:, 1:]], 1) for x in (last(lib, 2, 4, 5, 6), last(lib, 2, 4, 3, 5, 6))],
     "joined with others": lambda lib: lib.cat([last(lib, 2, 3, 4, 5), images(lib, 2, 3, 4, 5)], 1),
     "stacked": lambda lib: [lib.stack([last(lib, 2, 3, 4, 5)[:, :2]] * 2, dim) for dim in range(5)],
     "drawn": lambda lib: [lib.bernoulli(last(lib, 2, 3, 4, 5).abs() / 2), lib.normal(last(lib, 2, 3, 4, 5), 1.0)],
     "viewed by a copy": lambda lib: lib.view_copy(last(lib, 2, 3, 4, 5), (2, 60)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("program", COMPUTED)
@@ -164,9 +188,15 @@ def trained(lib: Any) -> Any:
     """Losses of a network, and the strides of all that is left: activations, gradients, states."""
     nn, functional = lib.nn, lib.nn.functional
     layers = (
-        nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2),
-        nn.ConvTranspose2d(8, 4, 2, stride=2), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 3),
-    )  # fmt: skip
+        nn.Conv2d(3, 8, 3, padding=1),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.ConvTranspose2d(8, 4, 2, stride=2),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(4, 3),
+    )
     model = nn.Sequential(*layers)
     with lib.no_grad():
         for parameter in model.parameters():
@@ -194,7 +224,9 @@ def trained(lib: Any) -> Any:
     assert all(bool((loaded[name] == value).all()) for name, value in model.state_dict().items())
     model.load_state_dict(loaded)
     strides += [p.stride() for p in model.half().parameters()]
-    strides += [p.stride() for p in nn.utils.convert_conv2d_weight_memory_format(model, lib.contiguous_format).parameters()]
+    strides += [
+        p.stride() for p in nn.utils.convert_conv2d_weight_memory_format(model, lib.contiguous_format).parameters()
+    ]
     return losses, strides
 
 
@@ -212,5 +244,7 @@ def test_a_module_keeps_what_has_no_channels() -> None:
         return [p.stride() for p in (*made.parameters(), *empty.parameters())]
 
     assert outcome(program, gradwire) == outcome(program, torch)
-    refused = [outcome(lambda lib: lib.nn.Conv3d(3, 4, 3).to(memory_format=lib.channels_last), lib) for lib in LIBRARIES]
+    refused = [
+        outcome(lambda lib: lib.nn.Conv3d(3, 4, 3).to(memory_format=lib.channels_last), lib) for lib in LIBRARIES
+    ]
     assert refused == ["RuntimeError"] * 2

@@ -12,6 +12,7 @@ from ..shapes import canonical_dim, channels_last_order, channels_last_stride, c
 from ..table import Out, Tensor, gradients, op
 from .views import extent_of, with_entry
 
+
 def joined_dtype(tensors: Sequence[Meta]) -> DType:
     return result_type([(t.dtype, t.ndim) for t in tensors])
 

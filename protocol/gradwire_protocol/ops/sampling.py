@@ -11,7 +11,7 @@ from ..dtypes import BOOLEAN, COMPLEX, FLOATING, INTEGRAL, DType, bfloat16, bool
 from ..errors import ArgumentError, DTypeError, ShapeError, Unsupported
 from ..meta import Inference, Meta, new, nothing
 from ..promotion import ScalarKind
-from ..shapes import broadcast, check_size, common_device, elementwise, like
+from ..shapes import broadcast, check_size, common_device, elementwise
 from ..table import Float, Out, Position, Tensor, gradients, op
 from .creation import LIKE, fresh, resembling
 

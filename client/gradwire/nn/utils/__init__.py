@@ -12,8 +12,8 @@ from .vector import parameters_to_vector, vector_to_parameters
 
 if TYPE_CHECKING:
     from . import fusion as fusion
-    from . import parametrizations, parametrize, prune, stateless
     from . import memory_format as memory_format
+    from . import parametrizations, parametrize, prune, stateless
     from .fusion import fuse_conv_bn_eval, fuse_conv_bn_weights, fuse_linear_bn_eval, fuse_linear_bn_weights
     from .memory_format import convert_conv2d_weight_memory_format, convert_conv3d_weight_memory_format
     from .skipping import skip_init
@@ -27,9 +27,7 @@ _LATER = {
     **dict.fromkeys(
         ("fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights"), "fusion"
     ),
-    **dict.fromkeys(
-        ("convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format"), "memory_format"
-    ),
+    **dict.fromkeys(("convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format"), "memory_format"),
     "skip_init": "skipping",
     **{name: name for name in ("fusion", "memory_format", "parametrizations", "parametrize", "prune", "stateless")},
 }

@@ -1,0 +1,9 @@
+"""``torch.ao.quantization``: observers, configurations and conversions are refused; the stubs are real."""
+
+from ..._core.surface.quantization_names import fill as _fill
+from ..._core.surface.unsupported import explaining as _explaining
+from .qconfig import QConfig
+from .stubs import DeQuantStub, QuantStub, QuantWrapper
+
+__all__ = _fill(__name__)
+__getattr__ = _explaining(__name__)
