@@ -174,8 +174,8 @@ _keep_interrupts(Tensor.__del__)
 
 _LATER = (
     "__config__", "accelerator", "amp", "ao", "backends", "compiler", "cpu", "cuda", "distributed",
-    "distributions", "fft", "jit", "linalg", "masked", "mps", "multiprocessing", "nested", "overrides", "profiler", "quantization",
-    "return_types", "signal", "sparse", "special", "testing", "types", "version", "viz", "xpu",
+    "distributions", "fft", "jit", "linalg", "masked", "mps", "multiprocessing", "nested", "overrides", "profiler",
+    "quantization",    "return_types", "signal", "sparse", "special", "testing", "types", "version", "viz", "xpu",
 )  # fmt: skip
 """Modules that not every program uses: imported at first mention."""
 _NUMBERED = (

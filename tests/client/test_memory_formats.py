@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -80,13 +81,16 @@ OPERANDS = {
 }
 
 
+def formatted(method: Callable[..., Any], make: Program, name: str, lib: Any) -> Any:
+    return method(lib, make(lib), getattr(lib, name))
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_what_takes_a_memory_format(method: str) -> None:
     for operand, make in OPERANDS.items():
         for name in FORMATS:
-            theirs, ours = (
-                outcome(lambda lib: METHODS[method](lib, make(lib), getattr(lib, name)), lib) for lib in LIBRARIES
-            )
+            program = partial(formatted, METHODS[method], make, name)
+            theirs, ours = (outcome(program, lib) for lib in LIBRARIES)
             assert ours == theirs, f"{operand}, {name}"
 
 

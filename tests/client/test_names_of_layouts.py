@@ -1,5 +1,5 @@
-"""Names for sparse, nested and quantized tensors: what they answer for strided ones, and that the rest is refused where it
-is called, not where it is imported."""
+"""Names for sparse, nested and quantized tensors: what they answer for strided ones. The rest is refused where it is
+called, not where it is imported."""
 
 from __future__ import annotations
 

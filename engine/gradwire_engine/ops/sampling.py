@@ -56,7 +56,7 @@ def randint(
 def randint_like(
     xp: Namespace, random: Generator, out: Meta, x: Array, low: int, high: int, dtype: DType | None, device: str | None,
     *order: bool,
-) -> Array:
+) -> Array:  # fmt: skip
     return random.integers(xp, out.shape, low, high)
 
 

@@ -129,9 +129,7 @@ def _result(
     return result
 
 
-def _format(
-    count: int, self: Meta, weight: Meta, shape: Shape, geometry: Geometry, groups: int
-) -> Shape | None:
+def _format(count: int, self: Meta, weight: Meta, shape: Shape, geometry: Geometry, groups: int) -> Shape | None:
     """The result's strides: channels last where the input or the weight are. PyTorch gives an input of one dimension
     another order before it looks at it, and an input without a batch one that suggests none."""
     if self.ndim == count + 1:

@@ -10,7 +10,10 @@ from ..shapes import broadcast, copied_stride
 from ..table import Element, Expanded, Tensor, gradients, op
 
 
-@op(grad_fn="CloneBackward0", linear=True, elementwise=True, duplicates=True, keyword_only=("row_major", "channels_last"))
+@op(
+    grad_fn="CloneBackward0", linear=True, elementwise=True, duplicates=True,
+    keyword_only=("row_major", "channels_last"),
+)  # fmt: skip
 @gradients("grad")
 def clone(self: Tensor, row_major: bool = False, channels_last: bool = False) -> Inference:
     """A copy in new memory: in row-major or channels-last order, else in the memory order of ``self`` where that is
@@ -38,7 +41,8 @@ def to(
     Where neither changes it is still a copy (clients hand back the tensor itself, unless ``copy``). Floats become
     integers by dropping the fraction, complex numbers real ones by dropping the imaginary part.
     """
-    return new(self.shape, dtype or self.dtype, device or self.device, stride=copied_stride(self, row_major, channels_last))
+    stride = copied_stride(self, row_major, channels_last)
+    return new(self.shape, dtype or self.dtype, device or self.device, stride=stride)
 
 
 @op(

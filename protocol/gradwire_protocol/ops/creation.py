@@ -20,12 +20,11 @@ LIKE = ("dtype", "device", "row_major", "channels_last")
 def fresh(size: tuple[int, ...], dtype: DType | None, device: str, channels_last: bool = False) -> Inference:
     """A new tensor of a size that the user gave; of the default float dtype unless another is named."""
     shape = check_size(size)
-    return new(shape, dtype or DEFAULT_FLOAT.get(), device, stride=channels_last_order(shape) if channels_last else None)
+    stride = channels_last_order(shape) if channels_last else None
+    return new(shape, dtype or DEFAULT_FLOAT.get(), device, stride=stride)
 
 
-def resembling(
-    self: Meta, dtype: DType | None, device: str | None, row_major: bool, channels_last: bool
-) -> Inference:
+def resembling(self: Meta, dtype: DType | None, device: str | None, row_major: bool, channels_last: bool) -> Inference:
     """A new tensor with the shape, and unless another is asked for (where it is dense) the memory order, of another."""
     stride = copied_stride(self, row_major, channels_last)
     return new(self.shape, dtype or self.dtype, device or self.device, stride=stride)

@@ -135,7 +135,8 @@ def max_pool1d_with_indices(
     found = _max(1, self, kernel_size, stride, padding, dilation, ceil_mode)
     (out,) = found.outs
     order = rows_channels_last_stride(self, out.shape)
-    return _with_indices(new(out.shape, out.dtype, out.device, compute=found.compute, stride=order, grad_fn=found.grad_fn))
+    values = new(out.shape, out.dtype, out.device, compute=found.compute, stride=order, grad_fn=found.grad_fn)
+    return _with_indices(values)
 
 
 @op(results=2, grad_fn="MaxPool2DWithIndicesBackward0", exposed=("function",), cost=_pooled(2))

@@ -1,4 +1,4 @@
-"""Functions that ``torch`` offers beside methods and operators: on tensors in place, and on what the installation has."""
+"""Functions that ``torch`` offers beside methods and operators: on tensors in place, and on what is installed."""
 
 from __future__ import annotations
 

@@ -212,7 +212,7 @@ def resize_(self: Tensor, *sizes: int | Sequence[int], memory_format: memory_for
         raise ArgumentError("resize_: preserve_format keeps an order, and the shape changes")
     if memory_format is not None or size != tuple(self.shape):
         asked = {} if memory_format is None else asked_order(memory_format, len(size), bool(self._levels))
-        last = "channels_last" in asked  # memory has rows of channels, and the tensor shows them as its second dimension
+        last = "channels_last" in asked  # memory has rows of channels, which the tensor shows as dimension 1
         held = (size[0], *size[2:], size[1]) if last else size
         number = self._tell("resized", held, results=1)
         described = meta(held, self.dtype, self._meta.device)

@@ -455,9 +455,7 @@ def bracketed(name: str, extra: list[str], entries: list[str]) -> str:
     return f"{name}(\n  " + "\n  ".join([*extra, *entries]) + "\n)"
 
 
-def _converted(
-    tensor: Tensor, dtype: DType | None, device: str | None, order: memory_format | None = None
-) -> Any:
+def _converted(tensor: Tensor, dtype: DType | None, device: str | None, order: memory_format | None = None) -> Any:
     if order is not None and tensor.ndim in (4, 5):
         return reordered(tensor, order, dtype, device)
     dtype = dtype or tensor.dtype

@@ -593,16 +593,15 @@ def full_like(
 
 def _randint_like_form(
     input: Tensor, low: int, high: int | None = None, *, dtype: DType | None = None, layout: layout | None = None,
-    device: Device | str | int | None = None, requires_grad: bool = False, pin_memory: bool = False, memory_format: memory_format | None = None,
+    device: Device | str | int | None = None, requires_grad: bool = False, pin_memory: bool = False,
+    memory_format: memory_format | None = None,
 ) -> Tensor:  # fmt: skip
     raise NotImplementedError
 
 
 @takes_generator
 @called_as(_randint_like_form)
-def randint_like(
-    input: Tensor, *bounds: int, memory_format: memory_format | None = None, **options: Any
-) -> Tensor:
+def randint_like(input: Tensor, *bounds: int, memory_format: memory_format | None = None, **options: Any) -> Tensor:
     """Random integers from [low, high), with the shape of another tensor."""
     low, high = bounds if len(bounds) == 2 else (0, bounds[0])
     return _like("randint_like", input, options, low, high, memory_format=memory_format)

@@ -117,8 +117,8 @@ def _nonzero(self: Tensor) -> bool:
 
 
 _STRIDED: Final = (
-    "coalesce", "is_coalesced", "values", "indices", "crow_indices", "col_indices", "ccol_indices", "row_indices", "smm",
-    "sspaddmm",
+    "coalesce", "is_coalesced", "values", "indices", "crow_indices", "col_indices", "ccol_indices", "row_indices",
+    "smm", "sspaddmm",
 )  # fmt: skip
 _OTHERS: Final = {
     "there are no sparse tensors": (
