@@ -8,7 +8,8 @@ from typing import Final
 PACKAGES: Final = frozenset({
     "accelerator", "amp", "ao", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "distributions",
     "fft", "func", "jit", "linalg", "masked", "mps", "multiprocessing", "nested", "nn", "optim", "overrides",
-    "profiler", "quantization", "random", "serialization", "signal", "sparse", "special", "testing", "types", "utils", "xpu",
+    "profiler", "quantization", "random", "serialization", "signal", "sparse", "special", "testing", "types",
+    "utils", "xpu",
 })  # fmt: skip
 """Submodules of ``torch`` that gradwire has, at least in part, under the same name. Their own submodules have the same
 name, too, except those in the next table."""
