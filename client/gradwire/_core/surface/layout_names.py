@@ -180,8 +180,8 @@ for _method in (to_dense, dense_dim, sparse_dim, resize, resize_as, module_load)
     attach(_method.__name__, _method)
 for _function in (dequantize, is_distributed):
     offer(_function)
-for _function in (spmm, dsmm):
-    offer(_function, method=False)
+for _product in (spmm, dsmm):
+    offer(_product, method=False)
 attach("volatile", property(_volatile))
 attach("__nonzero__", _nonzero)
 attach("__div__", lambda self, other: self / other)
