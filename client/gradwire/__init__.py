@@ -78,7 +78,17 @@ from ._core.dispatch import row_prefetch
 from ._core.session.batched_read import fetch
 from ._core.session.current_session import connect, current_session, get_default_dtype, open_session, set_default_dtype
 from ._core.session.session import Session
-from ._core.surface import attributes, conversions, copying, methods, operators, representation, reshaping, subclasses
+from ._core.surface import (
+    attributes,
+    conversions,
+    copying,
+    layout_names,
+    methods,
+    operators,
+    representation,
+    reshaping,
+    subclasses,
+)
 from ._core.surface.creation import (
     arange,
     as_tensor,
@@ -180,12 +190,22 @@ _LATER = (
     "testing", "torch_version", "types", "version", "viz", "xpu",
 )  # fmt: skip
 """Modules that not every program uses: imported at first mention."""
+_NUMBERED = (
+    "binary_cross_entropy_with_logits", "cosine_embedding_loss", "ctc_loss", "grid_sampler_2d", "grid_sampler_3d",
+    "hinge_embedding_loss", "kl_div", "margin_ranking_loss", "poisson_nll_loss", "triplet_margin_loss",
+)  # fmt: skip
+_PLAIN = (
+    "_weight_norm", "as_strided_", "compiled_with_cxx11_abi", "cond", "cudnn_is_acceptable", "detach_", "detach_copy",
+    "is_vulkan_available",
+)  # fmt: skip
 _INSIDE_OF = {
     "Event": "cuda", "GradScaler": "amp", "Stream": "cuda", "classes": "_classes",
     "compile": "_core.compiling.function", "each": "_core.compiling.repeating",
     "embedded_server": "_core.wire.embedded_server", "get_device_module": "accelerator",
     "replace_torch": "cli.running.finder",
     "Future": "futures", "ScriptFunction": "jit", "ScriptModule": "jit",
+    **dict.fromkeys(_PLAIN, "_core.composed.plain_names"),
+    **dict.fromkeys(_NUMBERED, "nn.functional.numbered"),
     **dict.fromkeys(
         (
             "_assert", "_assert_async", "_check", "_check_index", "_check_is_size", "_check_not_implemented",

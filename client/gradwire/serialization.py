@@ -21,9 +21,13 @@ import safetensors.numpy
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, Unsupported
+from gradwire_protocol.meta import Meta
+from gradwire_protocol.shapes import is_dense
 
+from ._core.context.modes import no_grad
 from ._core.context.numpy_dtypes import NUMPY_DTYPES
 from ._core.context.size import Size, device
+from ._core.dispatch.dispatch import call
 from ._core.surface.creation import upload
 from ._core.surface.global_settings import get_default_device
 from ._core.tensor.tensor import Tensor
@@ -162,9 +166,9 @@ def _of_pickle(f: Any) -> Any:
     """A context manager with the stream of a ``torch.save`` file; ``None`` for other files."""
     if isinstance(f, (str, os.PathLike)):
         file = open(f, "rb")  # noqa: SIM115  (whoever reads on closes it)
-        start = file.read(8)
+        start = file.read(9)
         file.seek(0)
-        if start.startswith(_PICKLES):
+        if _begins_a_pickle(start):
             return file
         file.close()
         return None
@@ -172,9 +176,15 @@ def _of_pickle(f: Any) -> Any:
     if not seeks:
         return None
     at = f.tell()
-    start = f.read(8)
+    start = f.read(9)
     f.seek(at)
-    return nullcontext(f) if start.startswith(_PICKLES) else None
+    return nullcontext(f) if _begins_a_pickle(start) else None
+
+
+def _begins_a_pickle(start: bytes) -> bool:
+    """Whether a file is PyTorch's, by its first bytes. Those of a safetensors file are a length of 64 bits, which may
+    look like the beginning of a pickle, and the brace of its JSON."""
+    return start.startswith(_PICKLES) and not (start[4:8] == bytes(4) and start[8:9] == b"{")
 
 
 class _Packer:
@@ -231,6 +241,9 @@ class _Packer:
         entry: dict[str, Any] = {"$tensor": self._put(self._tensors, path, value)}
         if value.dtype is dtypes.complex128:
             entry["complex"] = True  # safetensors has no such type: it lies there as pairs of float64
+        order = _order(value._known_meta())
+        if order is not None:
+            entry["order"] = order  # the file has the values in row-major order
         if isinstance(value, Parameter):
             entry["parameter"] = value.requires_grad
         return entry
@@ -254,6 +267,13 @@ class _Packer:
             for name, value in zip(names, values, strict=True):
                 found[name] = value.view(np.float64).reshape(*value.shape, 2) if value.dtype == np.complex128 else value
         return found
+
+
+def _order(described: Meta) -> list[int] | None:
+    """The dimensions in the order of memory, the outermost first; ``None`` where that is row-major, or not dense."""
+    if described.contiguous or not is_dense(described.shape, described.stride):
+        return None
+    return sorted(range(described.ndim), key=lambda dim: -described.stride[dim])
 
 
 def _join(path: str, key: Any) -> str:
@@ -308,5 +328,14 @@ class _Unpacker:
         array, dtype = self._array(name)
         if entry.get("complex"):
             array, dtype = array.copy().view(np.complex128)[..., 0], dtypes.complex128
-        made = upload(array, dtype, self._where)
+        if "order" in entry:
+            order = tuple(int(dim) for dim in entry["order"])
+            if sorted(order) != list(range(array.ndim)):
+                raise ArgumentValueError(f"the tensor {name!r} has no dimensions in the order {list(order)}")
+            with no_grad():
+                there = upload(np.ascontiguousarray(array.transpose(order)), dtype, self._where)
+                shown = call("permute", there, tuple(order.index(dim) for dim in range(array.ndim)))
+                made = call("clone", shown)
+        else:
+            made = upload(array, dtype, self._where)
         return Parameter(made, requires_grad=bool(entry["parameter"])) if "parameter" in entry else made

@@ -1,5 +1,7 @@
-"""``torch.ao``: quantization, which gradwire lacks; models that mark where it would happen run in floating point."""
+"""``torch.ao``: architecture optimization. What needs quantized dtypes is refused at the call."""
 
-from . import nn, quantization
+from .._core.surface.unsupported import explaining as _explaining
+from . import nn, pruning, quantization
 
-__all__ = ["nn", "quantization"]
+__all__ = ["nn", "pruning", "quantization"]
+__getattr__ = _explaining(__name__)

@@ -16,7 +16,9 @@ from ..runtime.arrays import Array, Namespace, Native, native
 
 
 @kernel("clone")
-def clone(xp: Namespace, x: Array, row_major: bool) -> Array:
+def clone(xp: Namespace, x: Array, row_major: bool, channels_last: bool) -> Array:
+    if channels_last:  # copied in the order of memory, seen in that of dimensions
+        return xp.moveaxis(xp.moveaxis(x, 1, -1).copy(order="C"), -1, 1)
     return x.copy(order="C" if row_major else "K")
 
 
@@ -33,7 +35,10 @@ def cast(x: Array, dtype: Native) -> Array:
 
 
 @kernel("to", announced=True, across=True)
-def to(xp: Namespace, out: Meta, x: Array, dtype: DType | None, device: str | None, copy: bool) -> Array:
+def to(
+    xp: Namespace, out: Meta, x: Array, dtype: DType | None, device: str | None, copy: bool, row_major: bool,
+    channels_last: bool,
+) -> Array:  # fmt: skip
     return cast(x, native(out.dtype))
 
 

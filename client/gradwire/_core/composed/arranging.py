@@ -13,7 +13,7 @@ from gradwire_protocol.shapes import broadcast, canonical_dim
 from gradwire_protocol.table import TABLE
 
 from ..context.late_signatures import show_as
-from ..context.layouts import check_order, contiguous_format, memory_format
+from ..context.layouts import asked_order, memory_format
 from ..context.size import Size
 from ..dispatch.dispatch import call, run
 from ..dispatch.out_argument import resize_, resize_as_
@@ -267,7 +267,7 @@ COPIED: Final = {
     Out.ANY: ("split",),
     Out.EXACT: (
         "alias", "diagonal", "expand", "permute", "select", "slice", "squeeze", "t", "transpose", "unbind", "unfold",
-        "unsqueeze", "view", "view_as_real", "view_as_complex",
+        "unsqueeze", "view_as_real", "view_as_complex",
     ),
     Out.EXACT | Out.SILENT: ("narrow",),
 }  # fmt: skip
@@ -276,9 +276,10 @@ COPIED: Final = {
 
 @offer
 def clone(input: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
-    """A copy that gradients flow through: in row-major order for ``contiguous_format``, else as the tensor lies."""
-    check_order(memory_format, input.ndim)
-    return call("clone", input, row_major=memory_format is contiguous_format)
+    """A copy that gradients flow through: in the memory order that is named, else as the tensor lies."""
+    if memory_format is None:
+        return call("clone", input)
+    return call("clone", input, **asked_order(memory_format, input.ndim, bool(input._levels)))
 
 
 def copying(name: str, view: Callable[..., Any]) -> Callable[..., Any]:
@@ -305,6 +306,16 @@ def _view_of(name: str) -> Callable[..., Any]:
 for _how, _views in COPIED.items():
     for _name in _views:
         offer(copying(_name, _view_of(_name)), method=_name == "narrow", out=_how)
+
+
+def _shown(input: Tensor, *given: Any, **named: Any) -> Tensor:
+    """A view, or a copy where strides allow none: it is copied anyway."""
+    if isinstance(given[0] if given else named.get("size"), dtypes.DType) or "dtype" in named:
+        return _view_of("view")(input, *given, **named)
+    return call("reshape", input, *given, *named.values())
+
+
+offer(copying("view", _shown), method=False, out=Out.EXACT)
 
 
 def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:

@@ -50,7 +50,7 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
     if n == 0:
         size = A.shape[-1]
         eye = call("eye", size, size, dtype=A.dtype, device=A._meta.device)
-        return call("clone", A).copy_(eye)
+        return call("clone", A, row_major=True).copy_(eye)
     if n < 0:
         A, n = call("inverse", A), -n
     if n == 1:

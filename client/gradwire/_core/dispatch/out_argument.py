@@ -14,11 +14,11 @@ from gradwire_protocol.meta import contiguous_stride, meta
 from gradwire_protocol.out import Out
 from gradwire_protocol.overlap import Overlap, Region, find_overlap
 from gradwire_protocol.promotion import can_cast
-from gradwire_protocol.shapes import is_dense
+from gradwire_protocol.shapes import channels_last_order, is_dense
 from gradwire_protocol.table import TABLE
 
 from ..context.late_signatures import show_as, with_out
-from ..context.layouts import memory_format
+from ..context.layouts import asked_order, memory_format, preserve_format, suggested_order
 from ..context.modes import is_grad_enabled, no_grad
 from ..graph.inplace import check_expanded
 from ..tensor.tensor import Tensor
@@ -200,10 +200,11 @@ def resize_(
     size: Sequence[int] | None = None,
     memory_format: memory_format | None = None,
 ) -> Tensor:
-    """Give the tensor another shape in place; elements are kept in order, new ones are uninitialised.
+    """Give the tensor another shape in place; elements are kept in the order of memory, new ones are uninitialised.
 
     Raises:
         GraphError: for a tensor that requires grad.
+        ArgumentError: for a memory format that is for another number of dimensions, or that keeps one.
     """
     if self.requires_grad:
         raise GraphError("resize_: a tensor that requires grad cannot be resized; resize its detach()")
@@ -216,17 +217,25 @@ def resize_(
         raise ArgumentTypeError(f"resize_: a size is a sequence of ints, got {list(new)!r:.80}")
     if any(n < 0 for n in new):
         raise ArgumentError(f"resize_: no extent can be negative, got {list(new)!r:.80}")
-    if new != tuple(self.shape):
-        number = self._tell("resized", new, results=1)
-        described = meta(new, self.dtype, self._meta.device)
+    if memory_format is preserve_format:
+        raise ArgumentError("resize_: preserve_format keeps an order, and the shape changes")
+    if memory_format is not None or new != tuple(self.shape):
+        asked = {} if memory_format is None else asked_order(memory_format, len(new), bool(self._levels))
+        last = "channels_last" in asked  # memory has rows of channels, which the tensor shows as dimension 1
+        held = (new[0], *new[2:], new[1]) if last else new
+        number = self._tell("resized", held, results=1)
+        described = meta(held, self.dtype, self._meta.device)
         if self._id < 0:
-            self._meta = described
+            self._meta = meta(new, self.dtype, "meta", channels_last_order(new)) if last else described
         else:
-            self.data = Tensor._make(self._session, number, described)
+            shown = Tensor._make(self._session, number, described)
+            self.data = call("permute", shown, (0, len(new) - 1, *range(1, len(new) - 1))) if last else shown
             self._bump("resize_")
     return self
 
 
 def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
-    """:func:`resize_` to the shape of another tensor."""
-    return resize_(self, tuple(the_template.shape))
+    """:func:`resize_` to the shape of another tensor, and for ``preserve_format`` to the order that it suggests."""
+    if memory_format is preserve_format:
+        memory_format = suggested_order(the_template._known_meta())
+    return resize_(self, tuple(the_template.shape), memory_format=memory_format)

@@ -17,7 +17,8 @@ from ..context.late_signatures import called_as, show_as
 from ..context.layouts import memory_format
 from ..context.modes import no_grad
 from ..dispatch.dispatch import call
-from ..surface.creation import empty, place
+from ..surface.conversions import reordered
+from ..surface.creation import empty_like, place
 from ..surface.to_arguments import to_arguments, to_form
 from ..tensor.tensor import NO_GRAD, Tensor
 from .global_hooks import BUFFERS, MODULES, PARAMETERS, replaced
@@ -357,12 +358,15 @@ class Module(Hooked, Stateful):
         if dtype is not None and dtype.is_complex:
             warnings.warn("not every layer computes with complex numbers", UserWarning, stacklevel=2)
         where = None if target is None else place(target)
-        return self._apply(lambda t: _converted(t, dtype if t.dtype.category >= dtypes.FLOATING else None, where))
+        order = kwargs.get("memory_format")
+        return self._apply(
+            lambda t: _converted(t, dtype if t.dtype.category >= dtypes.FLOATING else None, where, order)
+        )
 
     def to_empty(self, *, device: Device, recurse: bool = True) -> Self:
         """Move to a device without copying: the values are lost."""
         owner = self if recurse else _Shallow(self)
-        owner._apply(lambda t: empty(tuple(t.shape), dtype=t.dtype, device=device))
+        owner._apply(lambda t: empty_like(t, device=device))
         return self
 
     def type(self, dst_type: DType | str | builtins.type[Tensor]) -> Self:
@@ -451,7 +455,9 @@ def bracketed(name: str, extra: list[str], entries: list[str]) -> str:
     return f"{name}(\n  " + "\n  ".join([*extra, *entries]) + "\n)"
 
 
-def _converted(tensor: Tensor, dtype: DType | None, device: str | None) -> Any:
+def _converted(tensor: Tensor, dtype: DType | None, device: str | None, order: memory_format | None = None) -> Any:
+    if order is not None and tensor.ndim in (4, 5):
+        return reordered(tensor, order, dtype, device)
     dtype = dtype or tensor.dtype
     device = device or tensor._meta.device
     if dtype is tensor.dtype and device == tensor._meta.device:

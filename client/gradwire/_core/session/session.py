@@ -183,7 +183,7 @@ class Session:
             about = dtype, tuple(array.shape), device
             kept = self.kept_uploads.find(data, about, lambda: self._keep(data, *about))
             if kept is not None:
-                return self.record(TABLE["clone"], [kept, False], 1)
+                return self.record(TABLE["clone"], [kept, False, False], 1)
         return self._upload(data, dtype, tuple(array.shape), device)
 
     def _keep(self, data: np.ndarray[Any, Any], dtype: DType, shape: tuple[int, ...], device: str) -> Tensor:

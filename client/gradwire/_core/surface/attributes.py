@@ -275,15 +275,17 @@ for _function in (get_device, is_signed, is_same_size):
     offer(_function)
 
 LACKING = (
-    "ccol_indices", "chalf", "coalesce", "col_indices", "const_data_ptr", "crow_indices", "data_ptr",
-    "dense_dim", "dequantize", "eig", "index", "indices", "int_repr", "ipu", "is_coalesced",
-    "is_distributed", "is_set_to", "lstsq", "module_load", "mtia", "q_per_channel_axis",
-    "q_per_channel_scales", "q_per_channel_zero_points", "q_scale", "q_zero_point", "qscheme", "reinforce", "resize",
-    "resize_as", "resize_as_sparse_", "row_indices", "set_", "slice_inverse", "smm", "solve", "sparse_dim",
-    "sparse_mask", "sparse_resize_", "sparse_resize_and_clear_", "sspaddmm", "storage", "storage_type", "symeig",
-    "to_dense", "to_mkldnn", "to_padded_tensor", "to_sparse", "to_sparse_bsc", "to_sparse_bsr", "to_sparse_coo",
-    "to_sparse_csc", "to_sparse_csr", "untyped_storage", "values", "volatile", "xpu",
-)  # fmt: skip
+    "chalf",
+    "const_data_ptr",
+    "data_ptr",
+    "index",
+    "is_set_to",
+    "set_",
+    "slice_inverse",
+    "storage",
+    "storage_type",
+    "untyped_storage",
+)
 """What PyTorch's tensors have and gradwire's have not."""
 for _name in LACKING:
     attach(_name, AbsentAttribute(_name, "Tensor"))

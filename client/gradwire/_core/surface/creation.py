@@ -30,7 +30,7 @@ from gradwire_protocol.shapes import MAX_DIMS
 
 from ..context.default_device import PLACES
 from ..context.late_signatures import called_as, takes_options
-from ..context.layouts import check_layout, check_order, layout
+from ..context.layouts import asked_order, check_layout, contiguous_format, layout, memory_format, preserve_format
 from ..context.modes import MODES
 from ..context.numpy_dtypes import DTYPES, NUMPY_DTYPES, cast
 from ..context.size import Size
@@ -335,10 +335,7 @@ def _make(name: str, size: tuple[Any, ...], options: dict[str, Any], **more: Any
     """One of the creations by size, with PyTorch's common keyword arguments."""
     if "size" in options:
         size = (options.pop("size"),)
-    order = options.get("memory_format")
     dtype, device, requires = _options(name, options)
-    if order is not None:
-        check_order(order, len(_sized(name, size)))
     made = call(name, _sized(name, size), **more, dtype=_float_default(dtype), device=place(device))
     return finish(made, requires)
 
@@ -348,7 +345,6 @@ def _options(name: str, options: dict[str, Any]) -> tuple[Any, Any, bool]:
     requires = bool(options.pop("requires_grad", False))
     options.pop("pin_memory", None)
     check_layout(name, options.pop("layout", None))
-    options.pop("memory_format", None)
     if options:
         raise ArgumentTypeError(f"{name} got an unexpected argument {sorted(options)[0]!r}")
     return dtype, device, requires
@@ -374,9 +370,18 @@ def ones(*size: int | Sequence[int], **options: Any) -> Tensor:
 
 @accepts_out
 @takes_options
-def empty(*size: int | Sequence[int], **options: Any) -> Tensor:
-    """A tensor of a size whose values are whatever the memory held."""
-    return _make("empty", size, options)
+def empty(*size: int | Sequence[int], memory_format: memory_format | None = None, **options: Any) -> Tensor:
+    """A tensor of a size whose values are whatever the memory held.
+
+    Raises:
+        ArgumentError: for a memory format that is for another number of dimensions, or that keeps one.
+    """
+    if memory_format is None or memory_format is contiguous_format:
+        return _make("empty", size, options)
+    if memory_format is preserve_format:
+        raise ArgumentError("empty: preserve_format keeps an order, there is none to keep")
+    wanted = _sized("empty", (options["size"],) if "size" in options else size)
+    return _make("empty", size, options, **asked_order(memory_format, len(wanted)))
 
 
 @accepts_out
@@ -545,13 +550,15 @@ def randperm(n: int, **options: Any) -> Tensor:
     return finish(call("randperm", n, dtype=dtype or dtypes.int64, device=place(device)), requires)
 
 
-def _like(name: str, self: Tensor, options: dict[str, Any], *more: Any) -> Any:
-    check_order(options.get("memory_format"), self.ndim)
+def _like(
+    name: str, self: Tensor, options: dict[str, Any], *more: Any, memory_format: memory_format | None = None
+) -> Any:
+    order = asked_order(memory_format, self.ndim, bool(self._levels)) if memory_format is not None else {}
     dtype, device, requires = _options(name, options)
     where = None if device is None else place(device)
     if where is not None and self.is_meta and where != "meta":
         self = _stand_in(self, where)
-    return finish(call(name, self, *more, dtype=dtype, device=where), requires)
+    return finish(call(name, self, *more, dtype=dtype, device=where, **order), requires)
 
 
 def _stand_in(tensor: Tensor, where: str) -> Tensor:
@@ -563,53 +570,56 @@ def _stand_in(tensor: Tensor, where: str) -> Tensor:
 
 
 @takes_options
-def zeros_like(input: Tensor, **options: Any) -> Tensor:
+def zeros_like(input: Tensor, *, memory_format: memory_format | None = None, **options: Any) -> Tensor:
     """Zeros with the shape, dtype and device of another tensor."""
-    return _like("zeros_like", input, options)
+    return _like("zeros_like", input, options, memory_format=memory_format)
 
 
 @takes_options
-def ones_like(input: Tensor, **options: Any) -> Tensor:
+def ones_like(input: Tensor, *, memory_format: memory_format | None = None, **options: Any) -> Tensor:
     """Ones with the shape, dtype and device of another tensor."""
-    return _like("ones_like", input, options)
+    return _like("ones_like", input, options, memory_format=memory_format)
 
 
 @takes_options
-def empty_like(input: Tensor, **options: Any) -> Tensor:
+def empty_like(input: Tensor, *, memory_format: memory_format | None = None, **options: Any) -> Tensor:
     """Uninitialised, with the shape, dtype and device of another tensor."""
-    return _like("empty_like", input, options)
+    return _like("empty_like", input, options, memory_format=memory_format)
 
 
 @takes_generator
 @takes_options
-def rand_like(input: Tensor, **options: Any) -> Tensor:
+def rand_like(input: Tensor, *, memory_format: memory_format | None = None, **options: Any) -> Tensor:
     """Uniform random numbers with the shape, dtype and device of another tensor."""
-    return _like("rand_like", input, options)
+    return _like("rand_like", input, options, memory_format=memory_format)
 
 
 @takes_generator
 @takes_options
-def randn_like(input: Tensor, **options: Any) -> Tensor:
+def randn_like(input: Tensor, *, memory_format: memory_format | None = None, **options: Any) -> Tensor:
     """Standard normal random numbers with the shape, dtype and device of another tensor."""
-    return _like("randn_like", input, options)
+    return _like("randn_like", input, options, memory_format=memory_format)
 
 
 @takes_options
-def full_like(input: Tensor, fill_value: complex | Tensor, **options: Any) -> Tensor:
+def full_like(
+    input: Tensor, fill_value: complex | Tensor, *, memory_format: memory_format | None = None, **options: Any
+) -> Tensor:
     """One value everywhere, with the shape, dtype and device of another tensor."""
-    return _like("full_like", input, options, fill_value)
+    return _like("full_like", input, options, fill_value, memory_format=memory_format)
 
 
 def _randint_like_form(
     input: Tensor, low: int, high: int | None = None, *, dtype: DType | None = None, layout: layout | None = None,
     device: Device | str | int | None = None, requires_grad: bool = False, pin_memory: bool = False,
+    memory_format: memory_format | None = None,
 ) -> Tensor:  # fmt: skip
     raise NotImplementedError
 
 
 @takes_generator
 @called_as(_randint_like_form)
-def randint_like(input: Tensor, *bounds: int, **options: Any) -> Tensor:
+def randint_like(input: Tensor, *bounds: int, memory_format: memory_format | None = None, **options: Any) -> Tensor:
     """Random integers from [low, high), with the shape of another tensor."""
     low, high = bounds if len(bounds) == 2 else (0, bounds[0])
-    return _like("randint_like", input, options, low, high)
+    return _like("randint_like", input, options, low, high, memory_format=memory_format)

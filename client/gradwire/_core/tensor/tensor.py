@@ -192,7 +192,7 @@ class Tensor(Readable, Attached):
     def is_contiguous(self, memory_format: memory_format | None = None) -> bool:
         """Whether the elements lie in row-major order, or in another that is named."""
         described = self._known_meta()
-        return described.contiguous if memory_format is None else lies_in(described, memory_format)
+        return described.contiguous if memory_format is None else lies_in(described, memory_format, bool(self._levels))
 
     def is_floating_point(self) -> bool:
         """Whether the dtype is float16, bfloat16, float32 or float64."""

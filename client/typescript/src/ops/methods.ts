@@ -218,8 +218,11 @@ export interface TensorMethods {
   clampMin(min: Tensor | Scalar): Tensor;
   /** In-place form of `clampMin`: writes the result into the tensor and returns it. */
   clampMin_(min: Tensor | Scalar): this;
-  /** A copy in new memory: in row-major order, else in the memory order of `self` where that is dense. */
-  clone(options?: { rowMajor?: boolean }): Tensor;
+  /**
+   * A copy in new memory: in row-major or channels-last order, else in the memory order of `self` where that is
+   * dense.
+   */
+  clone(options?: { rowMajor?: boolean; channelsLast?: boolean }): Tensor;
   /** The complex conjugates, in new memory; real numbers as they are. */
   conj(): Tensor;
   /** The complex conjugates, in new memory; real numbers as they are. */
