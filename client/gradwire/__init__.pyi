@@ -2,7 +2,7 @@
 
 from builtins import bool as _bool, complex as _complex, float as _float, int as _int
 from collections.abc import Sequence
-from gradwire import accelerator as accelerator, aio as aio, amp as amp, autograd as autograd, backends as backends, compiler as compiler, cpu as cpu, cuda as cuda, distributed as distributed, distributions as distributions, fft as fft, func as func, jit as jit, linalg as linalg, masked as masked, mps as mps, multiprocessing as multiprocessing, nn as nn, optim as optim, overrides as overrides, profiler as profiler, random as random, return_types as return_types, serialization as serialization, signal as signal, special as special, testing as testing, types as types, utils as utils, version as version, viz as viz, xpu as xpu
+from gradwire import accelerator as accelerator, aio as aio, amp as amp, ao as ao, autograd as autograd, backends as backends, compiler as compiler, cpu as cpu, cuda as cuda, distributed as distributed, distributions as distributions, export as export, fft as fft, func as func, futures as futures, hub as hub, jit as jit, library as library, linalg as linalg, masked as masked, mps as mps, multiprocessing as multiprocessing, nn as nn, onnx as onnx, ops as ops, optim as optim, overrides as overrides, package as package, profiler as profiler, quantization as quantization, random as random, return_types as return_types, serialization as serialization, signal as signal, special as special, testing as testing, torch_version as torch_version, types as types, utils as utils, version as version, viz as viz, xpu as xpu
 from gradwire._core.compiling.function import compile as compile
 from gradwire._core.compiling.repeating import each as each
 from gradwire._core.composed.arranging import as_strided as as_strided, as_strided_scatter as as_strided_scatter, broadcast_shapes as broadcast_shapes, broadcast_tensors as broadcast_tensors, clone as clone, diagflat as diagflat, empty_permuted as empty_permuted, empty_strided as empty_strided, flatten as flatten, fliplr as fliplr, flipud as flipud, meshgrid as meshgrid, positive as positive, ravel as ravel, scalar_tensor as scalar_tensor
@@ -32,6 +32,7 @@ from gradwire._core.surface.interchange import asarray as asarray, from_dlpack a
 from gradwire._core.surface.methods import adjoint as adjoint, allclose as allclose, conj as conj, einsum as einsum, equal as equal, expand_as as expand_as, imag as imag, is_conj as is_conj, is_neg as is_neg, masked_fill as masked_fill, numel as numel, real as real, repeat as repeat, reshape_as as reshape_as, resolve_conj as resolve_conj, resolve_neg as resolve_neg, view_as as view_as
 from gradwire._core.surface.number_limits import finfo as finfo, iinfo as iinfo
 from gradwire._core.surface.predicates import can_cast as can_cast, is_complex as is_complex, is_distributed as is_distributed, is_floating_point as is_floating_point, is_inference as is_inference, is_storage as is_storage, is_tensor as is_tensor, promote_types as promote_types, typename as typename
+from gradwire._core.surface.symbolic_numbers import sym_float as sym_float, sym_int as sym_int, sym_ite as sym_ite, sym_max as sym_max, sym_min as sym_min, sym_not as sym_not, sym_sum as sym_sum
 from gradwire._core.tensor.printing import get_printoptions as get_printoptions, set_printoptions as set_printoptions
 from gradwire._core.tensor.tensor import Tensor as Tensor
 from gradwire._core.wire.embedded_server import embedded_server as embedded_server
@@ -39,7 +40,10 @@ from gradwire.accelerator import get_device_module as get_device_module
 from gradwire.aio import AsyncSession as AsyncSession
 from gradwire.amp.autocast_mode import autocast as autocast
 from gradwire.amp.grad_scaler import GradScaler as GradScaler
+from gradwire.cli.running.finder import replace_torch as replace_torch
 from gradwire.cuda.streams import Event as Event, Stream as Stream
+from gradwire.futures import Future as Future
+from gradwire.jit import ScriptModule as ScriptModule
 from gradwire.random import get_rng_state as get_rng_state, initial_seed as initial_seed, manual_seed as manual_seed, seed as seed, set_rng_state as set_rng_state
 from gradwire.return_types import aminmax as _aminmax, cummax as _cummax, cummin as _cummin, frexp as _frexp, geqrf as _geqrf, histogram as _histogram, histogramdd as _histogramdd, kthvalue as _kthvalue, lu_unpack as _lu_unpack, max as _max, median as _median, min as _min, mode as _mode, nanmedian as _nanmedian, qr as _qr, slogdet as _slogdet, sort as _sort, svd as _svd, topk as _topk, triangular_solve as _triangular_solve
 from gradwire.serialization import load as load, save as save
@@ -56,7 +60,11 @@ class FloatTensor(Tensor): ...
 class HalfTensor(Tensor): ...
 class IntTensor(Tensor): ...
 class LongTensor(Tensor): ...
+class ScriptFunction(Tensor): ...
 class ShortTensor(Tensor): ...
+class SymBool(Tensor): ...
+class SymFloat(Tensor): ...
+class SymInt(Tensor): ...
 __version__: str
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The absolute value; of a complex number its magnitude, which is real. Not defined on bools."""
@@ -275,6 +283,7 @@ def clamp_min(input: Tensor, min: Tensor | _complex, *, out: Tensor | None = Non
     """Raise values below ``min`` to it."""
 def clamp_min_(input: Tensor, min: Tensor | _complex) -> Tensor:
     """In-place form of :func:`clamp_min`: writes the result into ``self``."""
+classes: object
 def clip(input: Tensor, min: Tensor | _complex | None = None, max: Tensor | _complex | None = None, *, out: Tensor | None = None) -> Tensor:
     """Cut the values to the range from ``min`` to ``max``; either may be left out, not both."""
 def clip_(input: Tensor, min: Tensor | _complex | None = None, max: Tensor | _complex | None = None) -> Tensor:
