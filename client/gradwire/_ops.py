@@ -136,12 +136,12 @@ def _aten(name: str) -> Callable[..., Any] | None:
         if name.startswith(prefix):
             found = getattr(_module(home), name.removeprefix(prefix), None)
             if callable(found):
-                return found  # type: ignore[no-any-return]
+                return found
     gradwire = sys.modules["gradwire"]
     for owner in (gradwire, _module("nn.functional"), Tensor):
         found = vars(owner).get(name)
         if callable(found) and not isinstance(found, type):
-            return found  # type: ignore[no-any-return]
+            return found
     return None
 
 

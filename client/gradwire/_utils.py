@@ -172,7 +172,7 @@ def _handle_complex(tensor: Tensor) -> Tensor:
 
     if isinstance(tensor, UninitializedParameter) or not tensor.is_complex():
         return tensor
-    return sys.modules["gradwire"].view_as_real(tensor)  # type: ignore[no-any-return]
+    return sys.modules["gradwire"].view_as_real(tensor)
 
 
 def _rebuild_device_tensor_from_numpy(data: Any, dtype: DType, device: Device, requires_grad: bool) -> Tensor:

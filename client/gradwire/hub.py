@@ -18,6 +18,7 @@ import urllib.request
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -82,11 +83,7 @@ class _Progress:
         self.close()
 
 
-tqdm: Any = _Progress
-try:
-    from tqdm import tqdm
-except ModuleNotFoundError:
-    pass
+tqdm: Any = import_module("tqdm").tqdm if find_spec("tqdm") is not None else _Progress
 
 
 def _get_torch_home() -> str:
@@ -190,7 +187,7 @@ def _entry(conf: ModuleType, name: str) -> Callable[..., Any]:
     found = getattr(conf, name, None)
     if not callable(found):
         raise RuntimeError(f"Cannot find callable {name} in hubconf")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _cached_repository(github: str, force_reload: bool, trust_repo: bool | str | None) -> str:

@@ -116,7 +116,7 @@ def register_backend(compiler_fn: Any = None, name: str | None = None, tags: Any
     return (lambda function: function) if compiler_fn is None else compiler_fn
 
 
-patch_dynamo_config = config.patch
+patch_dynamo_config: Callable[..., Any] = vars(config)["patch"]
 
 stand_ins.fill(
     __name__,

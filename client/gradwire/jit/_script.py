@@ -1,8 +1,8 @@
 """``torch.jit._script``: the path that libraries import scripts from."""
 
 from . import Attribute, RecursiveScriptModule, ScriptModule, interface, script, script_method
-from . import CompilationUnit as CompilationUnit  # type: ignore[attr-defined]
-from . import ScriptFunction as ScriptFunction  # type: ignore[attr-defined]
+from . import CompilationUnit as CompilationUnit
+from . import ScriptFunction as ScriptFunction
 
 __all__ = ["Attribute", "RecursiveScriptModule", "ScriptModule", "ScriptWarning", "interface", "script",
            "script_method"]  # fmt: skip

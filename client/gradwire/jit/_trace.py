@@ -1,6 +1,6 @@
 """``torch.jit._trace``: the path that libraries import traces from."""
 
-from . import ONNXTracedModule as ONNXTracedModule  # type: ignore[attr-defined]
+from . import ONNXTracedModule as ONNXTracedModule
 from . import TopLevelTracedModule, TracedModule, TracerWarning, is_tracing, trace, trace_module
 from . import _script_if_tracing as _script_if_tracing
 
