@@ -72,7 +72,17 @@ from ._core.dispatch import row_prefetch
 from ._core.session.batched_read import fetch
 from ._core.session.current_session import connect, current_session, get_default_dtype, open_session, set_default_dtype
 from ._core.session.session import Session
-from ._core.surface import attributes, conversions, copying, methods, operators, representation, reshaping, subclasses
+from ._core.surface import (
+    attributes,
+    conversions,
+    copying,
+    memory,
+    methods,
+    operators,
+    representation,
+    reshaping,
+    subclasses,
+)
 from ._core.surface.creation import (
     arange,
     as_tensor,
@@ -107,13 +117,15 @@ from ._core.surface.predicates import (
     is_distributed,
     is_floating_point,
     is_inference,
-    is_storage,
     is_tensor,
     promote_types,
     result_type,
     typename,
 )
+from ._core.surface.storages import UntypedStorage, is_storage
 from ._core.surface.tensor_types import TYPES as _types
+from ._core.surface.typed_storages import LEGACY as _storage_types
+from ._core.surface.typed_storages import TypedStorage
 from ._core.tensor.printing import get_printoptions, set_printoptions
 from ._core.tensor.tensor import Tensor
 from .aio import AsyncSession
@@ -137,6 +149,7 @@ for _name, _function in methods.FUNCTIONS.items():
     globals().setdefault(_name, _function)
 methods.name_after(__name__, globals())
 globals().update(_types)
+globals().update(_storage_types)
 
 from . import func, nn, optim, utils  # noqa: E402  (they use the names above)
 from ._core.dispatch.autocasting import (  # noqa: E402
@@ -165,7 +178,7 @@ _keep_interrupts(Tensor.__del__)
 _LATER = (
     "__config__", "accelerator", "amp", "backends", "compiler", "cpu", "cuda", "distributed",
     "distributions", "fft", "jit", "linalg", "masked", "mps", "multiprocessing", "overrides", "profiler",
-    "return_types", "signal", "special", "testing", "types", "version", "viz", "xpu",
+    "return_types", "signal", "special", "storage", "testing", "types", "version", "viz", "xpu",
 )  # fmt: skip
 """Modules that not every program uses: imported at first mention."""
 _INSIDE_OF = {

@@ -21,6 +21,7 @@ from ..context.late_signatures import show_as, with_out
 from ..context.layouts import memory_format
 from ..context.modes import is_grad_enabled, no_grad
 from ..graph.inplace import check_expanded
+from ..tensor.memory import begins_its_memory, span, whole
 from ..tensor.tensor import Tensor
 from .dispatch import call
 
@@ -207,22 +208,24 @@ def resize_(
     """
     if self.requires_grad:
         raise GraphError("resize_: a tensor that requires grad cannot be resized; resize its detach()")
-    if size is not None:
-        if sizes:
-            raise ArgumentTypeError("resize_ got its size twice")
-        sizes = (size,)
-    new: tuple[Any, ...] = tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
-    if any(type(n) is not int for n in new):
-        raise ArgumentTypeError(f"resize_: a size is a sequence of ints, got {list(new)!r:.80}")
-    if any(n < 0 for n in new):
-        raise ArgumentError(f"resize_: no extent can be negative, got {list(new)!r:.80}")
-    if new != tuple(self.shape):
-        number = self._tell("resized", new, results=1)
-        described = meta(new, self.dtype, self._meta.device)
+    size: tuple[Any, ...] = tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
+    if any(type(n) is not int for n in size):
+        raise ArgumentTypeError(f"resize_: a size is a sequence of ints, got {list(size)!r:.80}")
+    if any(n < 0 for n in size):
+        raise ArgumentError(f"resize_: no extent can be negative, got {list(size)!r:.80}")
+    if size != tuple(self.shape):
+        described = meta(size, self.dtype, self._meta.device)
         if self._id < 0:
             self._meta = described
         else:
-            self.data = Tensor._make(self._session, number, described)
+            memory = self.data
+            made = Tensor._make(self._session, self._tell("resized", new, results=1), described)
+            begin = 0 if begins_its_memory(memory) else self.storage_offset()
+            origin = whole(memory)
+            if begin * self.itemsize + described.nbytes <= span(origin) * origin.itemsize:
+                made._shows_part_of(memory)
+                made._offset = begin
+            self.data = made
             self._bump("resize_")
     return self
 

@@ -85,13 +85,6 @@ def ndimension(self: Tensor) -> int:
     return self.ndim
 
 
-def storage_offset(self: Tensor) -> int:
-    """How many elements before its first one its memory begins. One round trip: what is known here of a tensor's memory
-    does not tell."""
-    found: int = call("offset_of", self).item()
-    return found
-
-
 def get_device(input: Tensor) -> int:
     """The index of its CUDA device, -1 elsewhere."""
     return -1 if input.device.type != "cuda" else input.device.index or 0
@@ -268,7 +261,7 @@ def _overwrite(name: str, self: Tensor, others: tuple[Tensor, ...], step: Callab
 
 
 for _method in (
-    ndimension, storage_offset, new, pin_memory, is_pinned, share_memory_, is_shared, record_stream, fill_diagonal_,
+    ndimension, new, pin_memory, is_pinned, share_memory_, is_shared, record_stream, fill_diagonal_,
     apply_, dim_order, map2_, map_,
 ):  # fmt: skip
     attach(_method.__name__, _method)
@@ -276,14 +269,14 @@ for _function in (get_device, is_signed, is_same_size):
     offer(_function)
 
 LACKING = (
-    "ccol_indices", "chalf", "coalesce", "col_indices", "const_data_ptr", "crow_indices", "data_ptr",
+    "ccol_indices", "chalf", "coalesce", "col_indices", "crow_indices",
     "dense_dim", "dequantize", "eig", "index", "indices", "int_repr", "ipu", "is_coalesced",
-    "is_distributed", "is_set_to", "lstsq", "module_load", "mtia", "q_per_channel_axis",
+    "is_distributed", "lstsq", "module_load", "mtia", "q_per_channel_axis",
     "q_per_channel_scales", "q_per_channel_zero_points", "q_scale", "q_zero_point", "qscheme", "reinforce", "resize",
-    "resize_as", "resize_as_sparse_", "row_indices", "set_", "slice_inverse", "smm", "solve", "sparse_dim",
-    "sparse_mask", "sparse_resize_", "sparse_resize_and_clear_", "sspaddmm", "storage", "storage_type", "symeig",
+    "resize_as", "resize_as_sparse_", "row_indices", "slice_inverse", "smm", "solve", "sparse_dim",
+    "sparse_mask", "sparse_resize_", "sparse_resize_and_clear_", "sspaddmm", "symeig",
     "to_dense", "to_mkldnn", "to_padded_tensor", "to_sparse", "to_sparse_bsc", "to_sparse_bsr", "to_sparse_coo",
-    "to_sparse_csc", "to_sparse_csr", "untyped_storage", "values", "volatile", "xpu",
+    "to_sparse_csc", "to_sparse_csr", "values", "volatile", "xpu",
 )  # fmt: skip
 """What PyTorch's tensors have and gradwire's have not."""
 for _name in LACKING:

@@ -8,7 +8,7 @@ from typing import Final
 PACKAGES: Final = frozenset({
     "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "fft",
     "func", "jit", "linalg", "masked", "mps", "multiprocessing", "nn", "optim", "overrides", "profiler", "random",
-    "serialization", "signal", "special", "testing", "types", "utils", "xpu",
+    "serialization", "signal", "special", "storage", "testing", "types", "utils", "xpu",
 })  # fmt: skip
 """Submodules of ``torch`` that gradwire has, at least in part, under the same name. Their own submodules have the same
 name, too, except those in the next table."""
