@@ -497,9 +497,6 @@ class Tensor(Readable, Attached):
         number: int = session.builder.nowhere() if self._id < 0 else session.record(TABLE[op], [self, *args], results)
         return number
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        raise ArgumentTypeError("a remote tensor is not pickled: use gradwire.save, or .numpy()")
-
     # Names
 
     def set_name(self, name: str) -> Tensor:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..._core.surface.unsupported import absent, absent_module
 from .names import ELSEWHERE, PACKAGES, counterpart
+from .safetensors_torch import SafetensorsFinder
 
 
 class _Torch(Loader):
@@ -125,5 +126,5 @@ def install() -> None:
         return
     if "torch" in sys.modules:
         raise RuntimeError("torch is already imported; install gradwire before the first `import torch`")
-    sys.meta_path.insert(0, TorchFinder())
+    sys.meta_path[:0] = [TorchFinder(), SafetensorsFinder()]
     sys.meta_path.append(AbsentFinder())

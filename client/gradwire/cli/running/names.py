@@ -22,6 +22,7 @@ ELSEWHERE: Final = {
     "profiler.profiler": "profiler",
     "autograd.profiler_util": "profiler.events",
     "_tensor": "_core.tensor.tensor",
+    "_utils": "_utils",
     "version": "cli.running.version",
 }
 """Modules with another name in gradwire."""

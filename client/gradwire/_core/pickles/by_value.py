@@ -1,0 +1,104 @@
+"""What plain pickles (``pickle.dumps``, ``multiprocessing``, joblib) keep of tensors, storages and generators: their
+values. Names are PyTorch's: ``torch._utils._rebuild_tensor_v2`` and the like, here ``gradwire._utils``.
+"""
+
+from __future__ import annotations
+
+import io
+from collections import OrderedDict
+from importlib import import_module
+from typing import Any
+
+from gradwire_protocol.errors import Unsupported
+
+from ..modules.parameter import Parameter, alias_as
+from ..surface.generator import Generator
+from ..surface.storages import UntypedStorage
+from ..surface.typed_storages import STORAGE_NAMES, TypedStorage
+from ..tensor.tensor import Tensor
+from . import archive
+from .writing import Writer, attributes_of
+
+_MODULE = "gradwire._utils"
+_STORAGE = "gradwire.storage"
+
+
+def reduced(value: Any) -> Any:
+    """What pickle keeps of a tensor, a storage or a generator. A tensor or storage costs a round trip, a view of a part
+    two."""
+    if isinstance(value, Generator):
+        return _named("_rebuild_generator"), (str(value.device), value._seed, value.get_state())
+    if isinstance(value, (UntypedStorage, TypedStorage)):
+        return getattr(import_module(_STORAGE), "_load_from_bytes"), (_as_file(value),)  # noqa: B009
+    if isinstance(value, Parameter):
+        state = attributes_of(value)
+        arguments: tuple[Any, ...] = (value.detach(), value.requires_grad, OrderedDict())
+        if type(value) is not Parameter:
+            return _named("_rebuild_from_type_v2"), (_named("_rebuild_parameter"), type(value), arguments, state)
+        if state:
+            return _named("_rebuild_parameter_with_state"), (*arguments, state)
+        return _named("_rebuild_parameter"), arguments
+    return _reduced_tensor(value)
+
+
+def _reduced_tensor(value: Tensor) -> Any:
+    size, stride = tuple(value.shape), tuple(value.stride())
+    if value._id < 0:
+        made: Any = _named("_rebuild_meta_tensor_no_storage"), (value.dtype, size, stride, value.requires_grad)
+    else:
+        shown = value
+        try:
+            untyped = UntypedStorage._of(value)
+        except Unsupported:
+            shown = value.detach().clone()
+            untyped, stride = UntypedStorage._of(shown), tuple(shown.stride())
+        rest = (shown.storage_offset(), size, stride, value.requires_grad, OrderedDict())
+        if value.dtype in STORAGE_NAMES:
+            made = _named("_rebuild_tensor_v2"), (TypedStorage(wrap_storage=untyped, dtype=value.dtype), *rest)
+        else:
+            made = _named("_rebuild_tensor_v3"), (untyped, *rest, value.dtype)
+    state = attributes_of(value)
+    if type(value) is Tensor and not state:
+        return made
+    return _named("_rebuild_from_type_v2"), (made[0], type(value), made[1], state)
+
+
+def _named(name: str) -> Any:
+    return getattr(import_module(_MODULE), name)
+
+
+def _as_file(storage: UntypedStorage | TypedStorage) -> bytes:
+    file = io.BytesIO()
+    writer = Writer()
+    archive.write(file, writer.write(storage), writer.storages)
+    return file.getvalue()
+
+
+# The other way
+
+
+def rebuilt(storage: Any, offset: int, size: Any, stride: Any, requires_grad: bool, dtype: Any) -> Any:
+    """A tensor that shows a part of a storage."""
+    from ..surface.creation import empty
+
+    made = empty(0, dtype=dtype, device=storage.device).set_(storage.untyped(), offset, tuple(size), tuple(stride))
+    return made.requires_grad_() if requires_grad else made
+
+
+def rebuilt_as(kind: Any, made: Any, state: Any) -> Any:
+    """A tensor as one of another class, with attributes."""
+    if type(made) is not kind:
+        requires = made.requires_grad
+        made = alias_as(kind, made)
+        if requires:
+            made.requires_grad_()
+    return with_state(made, state)
+
+
+def with_state(made: Any, state: Any) -> Any:
+    """A tensor with the attributes that the program gave it."""
+    attributes, slots = state if isinstance(state, tuple) else (state, None)
+    for part in (attributes, slots):
+        for name, value in (part or {}).items():
+            setattr(made, name, value)
+    return made
