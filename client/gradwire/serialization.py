@@ -20,11 +20,10 @@ from ._core.surface.typed_storages import LegacyType, TypedStorage
 from ._core.tensor.tensor import Tensor
 
 __all__ = [
-    "LoadEndianness", "SourceChangeWarning", "add_safe_globals", "clear_safe_globals", "default_restore_location",
-    "get_crc32_options", "get_default_load_endianness", "get_default_mmap_options", "get_safe_globals",
-    "get_unsafe_globals_in_checkpoint", "load", "location_tag", "mkdtemp", "normalize_storage_type", "register_package",
-    "safe_globals", "save", "set_crc32_options", "set_default_load_endianness", "set_default_mmap_options",
-    "skip_data", "storage_to_tensor_type",
+    "LoadEndianness", "SourceChangeWarning", "default_restore_location", "get_crc32_options",
+    "get_default_load_endianness", "get_default_mmap_options", "get_unsafe_globals_in_checkpoint", "load",
+    "location_tag", "mkdtemp", "normalize_storage_type", "register_package", "save", "set_crc32_options",
+    "set_default_load_endianness", "set_default_mmap_options", "skip_data", "storage_to_tensor_type",
 ]  # fmt: skip
 
 DEFAULT_PROTOCOL: Final = 2

@@ -208,9 +208,8 @@ def _give(found: Any, state: Any) -> None:
 
 
 def _without_memory(one: StoredTensor) -> Any:
-    return call(
-        "as_strided", empty(span_of(one.size, one.stride), dtype=one.dtype, device="meta"), one.size, one.stride, 0
-    )
+    memory = empty(span_of(one.size, one.stride), dtype=one.dtype, device="meta")
+    return call("as_strided", memory, one.size, one.stride, 0).data
 
 
 def span_of(size: tuple[int, ...], stride: tuple[int, ...]) -> int:

@@ -5,6 +5,7 @@ values. Names are PyTorch's: ``torch._utils._rebuild_tensor_v2`` and the like, h
 from __future__ import annotations
 
 import io
+import sys
 from collections import OrderedDict
 from importlib import import_module
 from typing import Any
@@ -19,9 +20,6 @@ from ..tensor.tensor import Tensor
 from . import archive
 from .writing import Writer, attributes_of
 
-_MODULE = "gradwire._utils"
-_STORAGE = "gradwire.storage"
-
 
 def reduced(value: Any) -> Any:
     """What pickle keeps of a tensor, a storage or a generator. A tensor or storage costs a round trip, a view of a part
@@ -29,7 +27,7 @@ def reduced(value: Any) -> Any:
     if isinstance(value, Generator):
         return _named("_rebuild_generator"), (str(value.device), value._seed, value.get_state())
     if isinstance(value, (UntypedStorage, TypedStorage)):
-        return getattr(import_module(_STORAGE), "_load_from_bytes"), (_as_file(value),)  # noqa: B009
+        return _named("_load_from_bytes", "storage"), (_as_file(value),)
     if isinstance(value, Parameter):
         state = attributes_of(value)
         arguments: tuple[Any, ...] = (value.detach(), value.requires_grad, OrderedDict())
@@ -63,8 +61,12 @@ def _reduced_tensor(value: Tensor) -> Any:
     return _named("_rebuild_from_type_v2"), (made[0], type(value), made[1], state)
 
 
-def _named(name: str) -> Any:
-    return getattr(import_module(_MODULE), name)
+def _named(name: str, module: str = "_utils") -> Any:
+    """A function that pickle finds by its name: under ``torch`` where that is gradwire, so that both libraries do."""
+    stands_for = "gradwire" in str(getattr(sys.modules.get("torch"), "__version__", ""))
+    found = getattr(import_module(f"{'torch' if stands_for else 'gradwire'}.{module}"), name)
+    found.__module__ = f"{'torch' if stands_for else 'gradwire'}.{module}"
+    return found
 
 
 def _as_file(storage: UntypedStorage | TypedStorage) -> bytes:
