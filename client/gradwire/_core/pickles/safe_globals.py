@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _compat_pickle
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeAlias
 
@@ -62,9 +63,7 @@ def name_in_files(entry: Global) -> str:
     if isinstance(entry, tuple):
         found, dotted = entry
         if not callable(found) or not isinstance(dotted, str):
-            raise ArgumentTypeError(
-                f"add_safe_globals takes classes, functions, or pairs of one and a name: {entry!r:.80}"
-            )
+            raise ArgumentTypeError(f"a pair has a class or function, and its name in files: {entry!r:.80}")
         return " ".join(dotted.rsplit(".", 1))
     if not callable(entry) or not hasattr(entry, "__qualname__"):
         raise ArgumentTypeError(f"add_safe_globals takes classes and functions, not {entry!r:.80}")
@@ -74,7 +73,16 @@ def name_in_files(entry: Global) -> str:
 
 def listed() -> dict[str, Callable[..., Any]]:
     """What was added, by name in files."""
-    return {name_in_files(entry): entry[0] if isinstance(entry, tuple) else entry for entry in _LISTED}
+    found = {name_in_files(entry): entry[0] if isinstance(entry, tuple) else entry for entry in _LISTED}
+    return {_python2(name): value for name, value in found.items()} | found
+
+
+def _python2(name: str) -> str:
+    """The name in Python 2, which pickles of the protocols that it knew have."""
+    module, _, inner = name.partition(" ")
+    if (module, inner) in _compat_pickle.REVERSE_NAME_MAPPING:
+        return " ".join(_compat_pickle.REVERSE_NAME_MAPPING[module, inner])
+    return f"{_compat_pickle.REVERSE_IMPORT_MAPPING.get(module, module)} {inner}"
 
 
 def refused(names: Iterable[str]) -> list[str]:

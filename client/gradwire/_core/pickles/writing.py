@@ -204,9 +204,7 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined, misc]  # the one 
             return reduced
         if not belongs_to_gradwire(type(obj)) or name_of(type(obj)) is not None:
             return (*reduced[:2], as_theirs(obj, reduced[2]), *reduced[3:])
-        raise ArgumentTypeError(
-            f"{type(obj).__qualname__} is gradwire's own class: save the state_dict() of the module"
-        )
+        raise ArgumentTypeError(f"{type(obj).__qualname__} is a class that PyTorch has not: save a state_dict()")
 
     def save_named(self, obj: Named) -> None:
         self.write(pickle.GLOBAL + f"{obj.module}\n{obj.name}\n".encode())
