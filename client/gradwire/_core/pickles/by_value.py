@@ -12,7 +12,7 @@ from typing import Any
 
 from gradwire_protocol.errors import Unsupported
 
-from ..modules.parameter import Parameter, alias_as
+from ..modules.parameter import Parameter
 from ..surface.generator import Generator
 from ..surface.storages import UntypedStorage
 from ..surface.typed_storages import STORAGE_NAMES, TypedStorage
@@ -74,33 +74,3 @@ def _as_file(storage: UntypedStorage | TypedStorage) -> bytes:
     writer = Writer()
     archive.write(file, writer.write(storage), writer.storages)
     return file.getvalue()
-
-
-# The other way
-
-
-def rebuilt(storage: Any, offset: int, size: Any, stride: Any, requires_grad: bool, dtype: Any) -> Any:
-    """A tensor that shows a part of a storage."""
-    from ..surface.creation import empty
-
-    made = empty(0, dtype=dtype, device=storage.device).set_(storage.untyped(), offset, tuple(size), tuple(stride))
-    return made.requires_grad_() if requires_grad else made
-
-
-def rebuilt_as(kind: Any, made: Any, state: Any) -> Any:
-    """A tensor as one of another class, with attributes."""
-    if type(made) is not kind:
-        requires = made.requires_grad
-        made = alias_as(kind, made)
-        if requires:
-            made.requires_grad_()
-    return with_state(made, state)
-
-
-def with_state(made: Any, state: Any) -> Any:
-    """A tensor with the attributes that the program gave it."""
-    attributes, slots = state if isinstance(state, tuple) else (state, None)
-    for part in (attributes, slots):
-        for name, value in (part or {}).items():
-            setattr(made, name, value)
-    return made
