@@ -184,7 +184,7 @@ def _made(instance: Instance, made: dict[int, Any], done: dict[int, Any]) -> Any
     if instance.has_state:
         state = _with(instance.state, made, done)
         if isinstance(found, Module):
-            if not isinstance(state, dict):
+            if not isinstance(state, dict) or not all(isinstance(name, str) for name in state):
                 raise RefusedPickle(f"the file gives a {instance.known.name} other things than attributes")
             state = as_ours(type(found), state)
         _give(found, state)
