@@ -149,7 +149,8 @@ def get_unsafe_globals_in_checkpoint(f: FileLike) -> list[str]:
     from ._core.pickles.files import names_in
     from ._core.pickles.safe_globals import refused
 
-    with nullcontext(f) if hasattr(f, "read") else open(f, "rb") as stream:  # type: ignore[arg-type]
+    opened: Any = open(f, "rb") if isinstance(f, (str, os.PathLike)) else nullcontext(f)  # noqa: SIM115
+    with opened as stream:
         return refused(names_in(stream))
 
 

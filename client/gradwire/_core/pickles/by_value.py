@@ -50,7 +50,7 @@ def _reduced_tensor(value: Tensor) -> Any:
         except Unsupported:
             shown = value.detach().clone()
             untyped, stride = UntypedStorage._of(shown), tuple(shown.stride())
-        rest = (shown.storage_offset(), size, stride, value.requires_grad, OrderedDict())
+        rest: tuple[Any, ...] = (shown.storage_offset(), size, stride, value.requires_grad, OrderedDict())
         if value.dtype in STORAGE_NAMES:
             made = _named("_rebuild_tensor_v2"), (TypedStorage(wrap_storage=untyped, dtype=value.dtype), *rest)
         else:

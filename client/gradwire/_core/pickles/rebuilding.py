@@ -11,7 +11,8 @@ from ..surface.generator import Generator
 
 def _rebuilt(storage: Any, offset: int, size: Any, stride: Any, requires_grad: bool, dtype: Any) -> Any:
     """A tensor that shows a part of a storage."""
-    made = empty(0, dtype=dtype, device=storage.device).set_(storage.untyped(), offset, tuple(size), tuple(stride))
+    made: Any = empty(0, dtype=dtype, device=storage.device)
+    made.set_(storage.untyped(), offset, tuple(size), tuple(stride))
     return made.requires_grad_() if requires_grad else made
 
 

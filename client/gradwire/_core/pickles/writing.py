@@ -105,7 +105,7 @@ class Writer:
             for (_, target), array in zip(pairs, session.read([tensor for tensor, _ in pairs]), strict=True):
                 if isinstance(target, _Saved):
                     flat = np.ascontiguousarray(array).reshape(-1)
-                    self.storages[target.key] = memoryview(flat.view(np.uint8))
+                    self.storages[target.key] = flat.view(np.uint8).data
                 else:
                     target._offset = int(array)
         self.storages = {one.key: self.storages[one.key] for one in saved}
@@ -149,8 +149,11 @@ class Writer:
         return saved
 
 
-class _Pickler(pickle._Pickler):  # type: ignore[name-defined, misc]  # the one whose steps can be changed
-    dispatch = pickle._Pickler.dispatch.copy()  # type: ignore[attr-defined]
+_PYTHONS: Any = pickle._Pickler  # the one whose steps can be changed
+
+
+class _Pickler(_PYTHONS):  # type: ignore[misc]
+    dispatch: Any = _PYTHONS.dispatch.copy()
 
     def __init__(self, file: Any, protocol: int, writer: Writer) -> None:
         super().__init__(file, protocol)
@@ -191,7 +194,7 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined, misc]  # the one 
                 alone = obj.detach().clone()
                 saved, offset = self._writer.storage(alone, dtype)
                 stride = tuple(alone.stride())
-            rest = (offset, size, stride, obj.requires_grad, OrderedDict())
+            rest: tuple[Any, ...] = (offset, size, stride, obj.requires_grad, OrderedDict())
             made = (_TENSOR, (saved, *rest)) if dtype is not None else (_TENSOR_WITH_DTYPE, (saved, *rest, obj.dtype))
         state = attributes_of(obj)
         if type(obj) is Tensor and not state:
@@ -212,10 +215,10 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined, misc]  # the one 
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
         if isinstance(obj, (layout, memory_format)):
-            path: str | None = f"torch {str(obj).rpartition('.')[2]}"
+            path = f"torch {str(obj).rpartition('.')[2]}"
         elif belongs_to_gradwire(obj):
-            path = name_of(obj)
-            if path is None:
+            path = name_of(obj) or ""
+            if not path:
                 raise ArgumentTypeError(
                     f"{getattr(obj, '__qualname__', obj)!s:.60} is gradwire's own, PyTorch has none: it cannot be saved"
                 )

@@ -49,7 +49,8 @@ def whole(tensor: Tensor) -> Tensor:
         found = origin
     if found is not tensor and memory_of(found) is not memory_of(tensor):
         raise Unsupported("the tensor that this one is a view of shows other memory now: its old memory's size is lost")
-    return found  # type: ignore[no-any-return]
+    shown: Tensor = found
+    return shown
 
 
 def span(tensor: Tensor) -> int:
