@@ -208,13 +208,17 @@ def resize_(
     """
     if self.requires_grad:
         raise GraphError("resize_: a tensor that requires grad cannot be resized; resize its detach()")
-    size: tuple[Any, ...] = tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
-    if any(type(n) is not int for n in size):
-        raise ArgumentTypeError(f"resize_: a size is a sequence of ints, got {list(size)!r:.80}")
-    if any(n < 0 for n in size):
-        raise ArgumentError(f"resize_: no extent can be negative, got {list(size)!r:.80}")
-    if size != tuple(self.shape):
-        described = meta(size, self.dtype, self._meta.device)
+    if size is not None:
+        if sizes:
+            raise ArgumentTypeError("resize_ got its size twice")
+        sizes = (size,)
+    new: tuple[Any, ...] = tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
+    if any(type(n) is not int for n in new):
+        raise ArgumentTypeError(f"resize_: a size is a sequence of ints, got {list(new)!r:.80}")
+    if any(n < 0 for n in new):
+        raise ArgumentError(f"resize_: no extent can be negative, got {list(new)!r:.80}")
+    if new != tuple(self.shape):
+        described = meta(new, self.dtype, self._meta.device)
         if self._id < 0:
             self._meta = described
         else:
