@@ -83,6 +83,7 @@ from ._core.surface import (
     conversions,
     copying,
     layout_names,
+    memory,
     methods,
     operators,
     representation,
@@ -123,13 +124,15 @@ from ._core.surface.predicates import (
     is_distributed,
     is_floating_point,
     is_inference,
-    is_storage,
     is_tensor,
     promote_types,
     result_type,
     typename,
 )
+from ._core.surface.storages import UntypedStorage, is_storage
 from ._core.surface.tensor_types import TYPES as _types
+from ._core.surface.typed_storages import LEGACY as _storage_types
+from ._core.surface.typed_storages import TypedStorage
 from ._core.tensor.printing import get_printoptions, set_printoptions
 from ._core.tensor.tensor import Tensor
 from .aio import AsyncSession
@@ -156,6 +159,7 @@ for _name, _function in methods.FUNCTIONS.items():
     globals().setdefault(_name, _function)
 methods.name_after(__name__, globals())
 globals().update(_types)
+globals().update(_storage_types)
 
 from . import func, nn, optim, utils  # noqa: E402  (they use the names above)
 from ._core.dispatch.autocasting import (  # noqa: E402

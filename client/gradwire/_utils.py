@@ -17,6 +17,16 @@ from ._C._nn import flatten_dense_tensors as _flatten_dense_tensors
 from ._C._nn import unflatten_dense_tensors as _unflatten_dense_tensors
 from ._core.context.argument_types import Device
 from ._core.context.size import device as DeviceType
+from ._core.pickles.rebuilding import (  # noqa: F401
+    _rebuild_from_type_v2,
+    _rebuild_generator,
+    _rebuild_meta_tensor_no_storage,
+    _rebuild_parameter,
+    _rebuild_parameter_with_state,
+    _rebuild_tensor,
+    _rebuild_tensor_v2,
+    _rebuild_tensor_v3,
+)
 from ._core.surface import stand_ins
 from ._core.surface.creation import from_numpy
 from ._core.tensor.tensor import Tensor

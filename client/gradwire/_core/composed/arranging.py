@@ -334,18 +334,25 @@ def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]
         raise ArgumentError(f"unsafe_chunk: there are at least 1 chunks, not {chunks}")
     extent = input.shape[dim]
     if extent == 0:
-        return call("unsafe_split", input, (0,) * chunks, dim)
-    return call("unsafe_split", input, -(-extent // chunks), dim)
+        return _unsafe_parts(input, (0,) * chunks, dim)
+    return _unsafe_parts(input, -(-extent // chunks), dim)
 
 
 def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
     """:func:`split` without autograd's knowledge that the parts share memory: they may be changed in place."""
-    return call("unsafe_split", input, split_size, dim)
+    return _unsafe_parts(input, split_size, dim)
 
 
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """:func:`unsafe_split` into parts of the given extents."""
-    return call("unsafe_split", input, tuple(split_sizes), dim)
+    return _unsafe_parts(input, tuple(split_sizes), dim)
+
+
+def _unsafe_parts(input: Tensor, sizes: int | tuple[int, ...], dim: int) -> tuple[Tensor, ...]:
+    parts: tuple[Tensor, ...] = call("unsafe_split", input, sizes, dim)
+    for part in parts:
+        part._shows_part_of(input)
+    return parts
 
 
 offer(split_with_sizes)

@@ -33,6 +33,8 @@ class Handle(Protocol):
     _creation: int
     _path: Any
     _inference: bool
+    _memory: list[Any] | None
+    _origin: Any
     _retains: bool
     _renewed: tuple[int, list[Any]] | None
     _duals: Any

@@ -21,6 +21,7 @@ from ..context.late_signatures import show_as, with_out
 from ..context.layouts import asked_order, memory_format, preserve_format, suggested_order
 from ..context.modes import is_grad_enabled, no_grad
 from ..graph.inplace import check_expanded
+from ..tensor.memory import begins_its_memory, span, whole
 from ..tensor.tensor import Tensor
 from .dispatch import call
 
@@ -223,13 +224,18 @@ def resize_(
         asked = {} if memory_format is None else asked_order(memory_format, len(new), bool(self._levels))
         last = "channels_last" in asked  # memory has rows of channels, which the tensor shows as dimension 1
         held = (new[0], *new[2:], new[1]) if last else new
-        number = self._tell("resized", held, results=1)
         described = meta(held, self.dtype, self._meta.device)
         if self._id < 0:
             self._meta = meta(new, self.dtype, "meta", channels_last_order(new)) if last else described
         else:
-            shown = Tensor._make(self._session, number, described)
-            self.data = call("permute", shown, (0, len(new) - 1, *range(1, len(new) - 1))) if last else shown
+            memory = self.data
+            made = Tensor._make(self._session, self._tell("resized", held, results=1), described)
+            begin = 0 if begins_its_memory(memory) else self.storage_offset()
+            origin = whole(memory)
+            if begin * self.itemsize + described.nbytes <= span(origin) * origin.itemsize:
+                made._shows_part_of(memory)
+                made._offset = begin
+            self.data = call("permute", made, (0, len(new) - 1, *range(1, len(new) - 1))) if last else made
             self._bump("resize_")
     return self
 

@@ -84,13 +84,6 @@ def ndimension(self: Tensor) -> int:
     return self.ndim
 
 
-def storage_offset(self: Tensor) -> int:
-    """How many elements before its first one its memory begins. One round trip: what is known here of a tensor's memory
-    does not tell."""
-    found: int = call("offset_of", self).item()
-    return found
-
-
 def get_device(input: Tensor) -> int:
     """The index of its CUDA device, -1 elsewhere."""
     return -1 if input.device.type != "cuda" else input.device.index or 0
@@ -267,7 +260,7 @@ def _overwrite(name: str, self: Tensor, others: tuple[Tensor, ...], step: Callab
 
 
 for _method in (
-    ndimension, storage_offset, new, pin_memory, is_pinned, share_memory_, is_shared, record_stream, fill_diagonal_,
+    ndimension, new, pin_memory, is_pinned, share_memory_, is_shared, record_stream, fill_diagonal_,
     apply_, dim_order, map2_, map_,
 ):  # fmt: skip
     attach(_method.__name__, _method)
@@ -275,17 +268,8 @@ for _function in (get_device, is_signed, is_same_size):
     offer(_function)
 
 LACKING = (
-    "chalf",
-    "const_data_ptr",
-    "data_ptr",
-    "index",
-    "is_set_to",
-    "set_",
-    "slice_inverse",
-    "storage",
-    "storage_type",
-    "untyped_storage",
-)
+    "chalf", "index", "slice_inverse",
+)  # fmt: skip
 """What PyTorch's tensors have and gradwire's have not."""
 for _name in LACKING:
     attach(_name, AbsentAttribute(_name, "Tensor"))

@@ -127,9 +127,6 @@ class Generator:
     def __repr__(self) -> str:
         return f"<torch.Generator on {self.device}, seed {self.initial_seed()}>"
 
-    def __reduce__(self) -> Any:
-        raise ArgumentTypeError("a generator's state is on the server: keep get_state() with gradwire.save")
-
 
 class _SessionsOwn(Generator):
     """The generator that operations draw from unless they are given another."""

@@ -18,9 +18,11 @@ from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
 from ..context.argument_types import Device
 from ..context.numpy_dtypes import FOREIGN, NUMPY_DTYPES
 from ..dispatch.dispatch import call
+from ..session.current_session import get_default_dtype
 from ..tensor.tensor import Tensor
 from .creation import place, tensor, upload
 from .methods import attach
+from .storages import UntypedStorage
 
 
 def asarray(
@@ -60,9 +62,25 @@ def asarray(
         if made.is_leaf:
             return made if made.requires_grad == wanted else made.requires_grad_(wanted)
         return made if wanted else made.detach()
+    if isinstance(obj, UntypedStorage):
+        return _of_storage(obj, dtype, device, copy, bool(requires_grad))
     if copy is False:
         raise ArgumentValueError(f"copy=False, but a {type(obj).__name__} must be copied to the server")
     return tensor(_as_array(obj), dtype=dtype, device=device, requires_grad=bool(requires_grad))
+
+
+def _of_storage(
+    storage: UntypedStorage, dtype: DType | None, device: Device, copy: bool | None, requires_grad: bool
+) -> Tensor:
+    """The numbers of a storage, in its memory unless another device or a copy is wanted."""
+    made = storage._numbers(dtype or get_default_dtype())
+    if device is not None and place(device) != made._meta.device:
+        if copy is False:
+            raise ArgumentValueError("copy=False, but another device needs a copy")
+        made = made.to(device)
+    elif copy:
+        made = made.clone()
+    return made.requires_grad_() if requires_grad else made
 
 
 def _as_array(obj: Any) -> Any:
@@ -90,6 +108,8 @@ def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, r
     if not isinstance(dtype, DType):
         raise ArgumentTypeError(f"dtype is one of gradwire's, not {dtype!r:.40}")
     check_exists("frombuffer", dtype)
+    if isinstance(buffer, UntypedStorage):
+        buffer = buffer._local_bytes()
     try:
         data = memoryview(buffer).cast("B")
     except TypeError:

@@ -8,6 +8,8 @@ from gradwire._core.context.layouts import layout as _layout, memory_format
 from gradwire._core.context.size import device
 from gradwire._core.surface.generator import Generator
 from gradwire._core.surface.interchange import DLDeviceType
+from gradwire._core.surface.storages import UntypedStorage
+from gradwire._core.surface.typed_storages import TypedStorage
 from gradwire._core.tensor.tensor import Tensor
 from gradwire.return_types import aminmax as _aminmax, cummax as _cummax, cummin as _cummin, frexp as _frexp, geqrf as _geqrf, histogram as _histogram, kthvalue as _kthvalue, max as _max, median as _median, min as _min, mode as _mode, nanmedian as _nanmedian, qr as _qr, slogdet as _slogdet, sort as _sort, svd as _svd, topk as _topk, triangular_solve as _triangular_solve
 from gradwire_protocol.dtypes import DType
@@ -72,6 +74,7 @@ class Attached:
     def __radd__(self, other: Tensor | complex) -> Tensor: ...
     def __rand__(self, other: Tensor | complex) -> Tensor: ...
     def __rdiv__(self, other: Tensor | complex) -> Tensor: ...
+    def __reduce_ex__(self, protocol: Any) -> Any: ...
     def __repr__(self) -> str:
         """``repr(tensor)``. It costs a round trip, for the elements that are shown."""
     def __reversed__(self) -> Tensor: ...
@@ -104,6 +107,8 @@ class Attached:
     @staticmethod
     def _make_subclass(cls: _type[Tensor], data: Tensor, require_grad: _bool = False) -> Any:
         """The memory of a tensor as one of a subclass, without its history."""
+    def _typed_storage(self) -> TypedStorage:
+        """Its memory as numbers of its dtype."""
     def abs(self, *, out: Tensor | None = None) -> Tensor:
         """The absolute value; of a complex number its magnitude, which is real. Not defined on bools."""
     def abs_(self) -> Tensor:
@@ -329,6 +334,9 @@ class Attached:
         """The complex conjugates, in memory of their own; a real tensor itself."""
     def conj_physical_(self) -> Tensor:
         """In-place form of :func:`conj_physical`: writes the result into ``self``."""
+    def const_data_ptr(self) -> _int:
+        """The address of its first element: equal for tensors that begin at the same place in memory. 0 for a tensor
+    without elements or on the meta device. No round trip, unless it is a view of a part (:func:`storage_offset`)."""
     def contiguous(self, memory_format: memory_format | None = None) -> Tensor:
         """Itself if it lies in row-major order, else a copy that does."""
     def copy_(self, src: Tensor, non_blocking: _bool = False) -> Tensor:
@@ -369,6 +377,9 @@ class Attached:
         """Running sums along ``dim``. Bools and integers are summed in int64; ``dtype`` converts first."""
     def cumsum_(self, dim: _int, *, dtype: DType | None = None) -> Tensor:
         """In-place form of :func:`cumsum`: writes the result into ``self``."""
+    def data_ptr(self) -> _int:
+        """The address of its first element: equal for tensors that begin at the same place in memory. 0 for a tensor
+    without elements or on the meta device. No round trip, unless it is a view of a part (:func:`storage_offset`)."""
     def deg2rad(self, *, out: Tensor | None = None) -> Tensor:
         """Degrees to radians; integers become floats."""
     def deg2rad_(self) -> Tensor:
@@ -634,6 +645,8 @@ class Attached:
     def is_quantized(self) -> _bool: ...
     def is_same_size(self, other: Tensor) -> _bool:
         """Whether both have the same shape."""
+    def is_set_to(self, tensor: Tensor) -> _bool:
+        """Whether both show the same part of the same memory with the same strides."""
     def is_shared(self) -> _bool:
         """True: every client of its session can reach it."""
     def is_signed(self) -> _bool:
@@ -1054,6 +1067,9 @@ class Attached:
         """A view of one index along a dimension, which disappears."""
     def select_scatter(self, src: Tensor, dim: _int, index: _int, *, out: Tensor | None = None) -> Tensor:
         """A copy with ``src`` in the place of ``self.select(dim, index)``."""
+    def set_(self, source: Any = None, storage_offset: _int = 0, size: Sequence[_int] | None = None, stride: Sequence[_int] | None = None) -> Tensor:
+        """Let the tensor show other memory: that of a tensor, as it shows it; or a storage, of its dtype, from an offset
+    on; or, without a source, none."""
     def sgn(self, *, out: Tensor | None = None) -> Tensor:
         """The sign; of a complex number the number of magnitude 1 in its direction, 0 for 0."""
     def sgn_(self) -> Tensor:
@@ -1114,9 +1130,12 @@ class Attached:
         """(standard deviation, mean) over ``dim``; see :func:`std`."""
     def stft(self, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, center: _bool = True, pad_mode: str = 'reflect', normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None, align_to_window: _bool | None = None) -> Tensor:
         """The Fourier transforms of frames of a signal (time,) or of several (batch, time): (batch, frequency, frame)."""
+    def storage(self) -> TypedStorage:
+        """Its memory as numbers of its dtype."""
     def storage_offset(self) -> _int:
-        """How many elements before its first one its memory begins. One round trip: what is known here of a tensor's memory
-    does not tell."""
+        """How many elements before its first one its memory begins. One round trip, once, for a view of a part."""
+    def storage_type(self) -> Any:
+        """The class of its storage: ``torch.FloatStorage``."""
     def sub(self, other: Tensor | complex, *, alpha: complex = 1, out: Tensor | None = None) -> Tensor:
         """``self - alpha * other``, with broadcasting and promotion. Not defined on bools."""
     def sub_(self, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
@@ -1244,6 +1263,8 @@ class Attached:
         """A view with a dimension of extent 1 inserted at ``dim``."""
     def unsqueeze_(self, dim: _int) -> Tensor:
         """Insert a dimension of extent 1 into the tensor itself."""
+    def untyped_storage(self) -> UntypedStorage:
+        """Its memory as bytes."""
     def var(self, dim: _int | Sequence[_int] | _bool | None = None, unbiased: _bool = True, keepdim: _bool = False, *, correction: _float | None = 1, out: Tensor | None = None) -> Tensor:
         """Variance over ``dim``: squared distances from the mean, divided by (their number - ``correction``)."""
     def var_mean(self, dim: _int | Sequence[_int] | _bool | None = None, unbiased: _bool = True, keepdim: _bool = False, *, correction: _float | None = 1, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor]:

@@ -32,6 +32,7 @@ from ..graph.node_hooks import (
     remember_origin,
 )
 from .attached import Attached
+from .memory import ITSELF, memory_of, origin_of
 from .reading import Readable
 
 if TYPE_CHECKING:
@@ -87,6 +88,9 @@ class Tensor(Readable, Attached):
     _part: NodeHooks | None = None
     _row_of: tuple[Any, int] | None = None  # the iteration that handed it out
     _uploaded: Any = None  # the values of a small integer tensor, as the program gave them
+    _memory: list[Any] | None = None  # the cell of its memory, where that is not its own: see memory.py
+    _origin: Any = None  # the tensor whose memory it shows a part of, where that is not its base
+    _offset: int | None = None  # where its memory begins, once that was asked for
     _last_read: tuple[int, float, Any] | None = None  # how much was recorded then, until when it holds, the values
 
     @classmethod
@@ -347,12 +351,20 @@ class Tensor(Readable, Attached):
     def _view_of(self, source: Any, differentiable: bool, several: bool, recording: bool) -> None:
         # What is as the class has it is not written: views are made all the time.
         cell = self._versions = source._versions or source._cell()
+        if (memory := source._memory) is not None:
+            self._memory = memory
+        if (origin := source._origin) is not None:
+            self._origin = source if origin is ITSELF else origin
+        base = source._base_tensor
         if source._inference:
             self._inference = True
+            if origin is None:
+                self._origin = source
             return
         if not differentiable:
+            if base is not None and origin is None:
+                self._origin = base
             return
-        base = source._base_tensor
         self._base_tensor = source if base is None else base
         if cell[0]:
             self._seen = cell[0]
@@ -454,6 +466,7 @@ class Tensor(Readable, Attached):
         made = Tensor._make(self._session, self._tell("data_of", results=1), self._known_meta())
         made._inference = self._inference
         made._levels = self._levels
+        self._share_memory_with(made)
         return made
 
     @data.setter
@@ -464,15 +477,25 @@ class Tensor(Readable, Attached):
             raise ArgumentError(f"data of dtype {value.dtype.name} cannot be the data of a tensor that requires grad")
         self._session.record(TABLE["set_data"], [self, value], 0)
         self._meta, self._uploaded = value._meta, None
+        value._share_memory_with(self)
+
+    def _share_memory_with(self, other: Tensor) -> None:
+        """Note that another tensor shows the very part of memory that this one shows."""
+        other._memory, other._offset = memory_of(self), self._offset
+        origin = origin_of(self)
+        other._origin = ITSELF if origin is None and other._base_tensor is not None else origin
+
+    def _shows_part_of(self, other: Tensor) -> None:
+        """Note that this tensor shows memory of another one, which neither its base nor its version tells."""
+        origin = origin_of(other)
+        self._memory, self._offset = memory_of(other), None
+        self._origin = other if origin is None or origin is ITSELF else origin
 
     def _tell(self, op: str, *args: Any, results: int = 0) -> int:
         """Let the server know of a change of this tensor, unless it is on the meta device, where it has no part."""
         session = self._session
         number: int = session.builder.nowhere() if self._id < 0 else session.record(TABLE[op], [self, *args], results)
         return number
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        raise ArgumentTypeError("a remote tensor is not pickled: use gradwire.save, or .numpy()")
 
     # Names
 

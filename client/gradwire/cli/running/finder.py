@@ -14,6 +14,7 @@ from typing import Any
 from ..._core.surface.unsupported import absent, absent_module
 from .distribution import find_distributions
 from .names import ELSEWHERE, FOLDER, MODULES, counterpart
+from .safetensors_torch import SafetensorsFinder
 
 
 class _Torch(Loader):
@@ -153,5 +154,5 @@ def replace_torch() -> None:
         return  # under `gradwire run`, too
     if "torch" in sys.modules:
         raise RuntimeError("torch is already imported; call replace_torch before the first `import torch`")
-    sys.meta_path.insert(0, TorchFinder())
+    sys.meta_path[:0] = [TorchFinder(), SafetensorsFinder()]
     sys.meta_path.append(AbsentFinder())
