@@ -194,6 +194,9 @@ def register_package(
 class SourceChangeWarning(Warning):
     """PyTorch's warning of a class whose source differs from the one in the file; files have no sources."""
 
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+
 
 class LoadEndianness(Enum):
     """The order of bytes for files that do not name one."""

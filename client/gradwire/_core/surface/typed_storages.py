@@ -274,6 +274,11 @@ class LegacyType(type):
     dtype: DType
     device: str
 
+    def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> LegacyType:
+        if bases:
+            raise ArgumentTypeError(f"{bases[0].__name__} is a name for storages of one dtype: derive from no such")
+        return super().__new__(cls, name, bases, namespace)
+
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, TypedStorage) and instance.dtype is cls.dtype and instance.device.type == cls.device
 
