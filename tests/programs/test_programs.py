@@ -7,12 +7,14 @@ that the other library wrote.
 
 from __future__ import annotations
 
+import re
 import socket
 from dataclasses import dataclass, field
 from pathlib import Path
 from pydoc_data.topics import topics
 
 import pytest
+import torch
 
 from tests.live_server import live_server
 
@@ -114,7 +116,7 @@ def one_rank() -> dict[str, str]:
 
 def test_each_program_is_run():
     """Whatever lies in the collection is named by a command here, but for data and models that programs import."""
-    named = {step.split()[0] for program in PROGRAMS.values() for step in program.steps} | {"hogwild/main.py"}
+    named = {step.split()[0] for program in PROGRAMS.values() for step in program.steps} | {"hogwild/main.py", "hogwild/threads.py"}
     found = {str(path.relative_to(COLLECTION)) for path in COLLECTION.rglob("*.py")}
     runnable = {name for name in found if "__main__" in (COLLECTION / name).read_text() or "argparse" in name}
     assert runnable <= named <= found
@@ -142,3 +144,28 @@ def test_a_program_prints_under_gradwire_what_it_prints_under_torch(name, server
             expected = sorted([*before, *program.files])
             assert [files_of(folder) for folder in folders] == [expected, expected]
             folders.reverse()
+
+
+def test_threads_train_one_model_without_locks(server, capsys, tmp_path):
+    """Whose step comes first is different each time, so that the numbers are not compared, but what is learned."""
+    command = ["hogwild/threads.py", "--save_model"]
+    folders = [tmp_path / "ours", tmp_path / "theirs"]
+    for folder in folders:
+        folder.mkdir()
+    ours = under_gradwire(command, folders[0], server, {})
+    theirs = under_torch(command, folders[1], capsys, {})
+    for told in (ours, theirs):
+        before, after = (float(loss) for loss in re.findall(r"Global loss: ([\d.]+)", told))
+        assert after < before * 0.95, told
+        assert len(set(re.findall(r"^(\S+)\tTrain Epoch: 2 ", told, re.MULTILINE))) == 2
+    shapes = [{k: v.shape for k, v in torch.load(f / "MNIST_hogwild.pt").items()} for f in folders]
+    assert shapes[0] == shapes[1]
+
+
+def test_processes_train_one_model_without_locks(server, tmp_path):
+    """Each started process joins the session of the first one, and trains the parameters that lie there."""
+    told = under_gradwire(["hogwild/main.py", "--save_model"], tmp_path, server, {})
+    before, after = (float(loss) for loss in re.findall(r"Global loss: ([\d.]+)", told))
+    assert after < before * 0.95, told
+    assert len(set(re.findall(r"^(\S+)\tTrain Epoch: 2 ", told, re.MULTILINE))) == 2
+    assert (tmp_path / "MNIST_hogwild.pt").exists()

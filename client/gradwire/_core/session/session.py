@@ -92,6 +92,7 @@ class Session:
         self.reader: ValueReader = ValueReader(self.builder, self.kept_uploads)
         self.read_ahead: ReadAhead = ReadAhead(self.builder, self.reader)
         self.url: str = url
+        self.api_key: str | None = api_key
         self.device: str = device
         self.matmul_precision: str = "highest"
         self.max_tensor_bytes: int = link.limits.get("max_tensor_bytes", MAX_ID)

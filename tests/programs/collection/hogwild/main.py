@@ -12,8 +12,8 @@ from train import test, train
 parser = argparse.ArgumentParser(description="Hogwild on digits")
 parser.add_argument("--batch-size", type=int, default=32, metavar="N")
 parser.add_argument("--test-batch-size", type=int, default=500, metavar="N")
-parser.add_argument("--epochs", type=int, default=2, metavar="N")
-parser.add_argument("--lr", type=float, default=0.02, metavar="LR")
+parser.add_argument("--epochs", type=int, default=3, metavar="N")
+parser.add_argument("--lr", type=float, default=0.05, metavar="LR")
 parser.add_argument("--momentum", type=float, default=0.5, metavar="M")
 parser.add_argument("--seed", type=int, default=1, metavar="S")
 parser.add_argument("--log-interval", type=int, default=10, metavar="N")
@@ -53,7 +53,7 @@ if __name__ == "__main__":
     print(f"Using device: {device}")
 
     transform = Compose([ToTensor(), Normalize((0.3053,), (0.376,))])
-    dataset1 = Digits(train=True, transform=transform, count=512)
+    dataset1 = Digits(train=True, transform=transform, count=320)
     dataset2 = Digits(train=False, transform=transform, count=128)
     kwargs = {"batch_size": args.batch_size, "shuffle": True}
     test_kwargs = {"batch_size": args.test_batch_size}
@@ -65,11 +65,12 @@ if __name__ == "__main__":
 
     model = Net().to(device)
     model.share_memory()  # gradients are allocated lazily, so they are not shared here
+    test(args, model, device, dataset2, test_kwargs)
 
     processes = []
     for rank in range(args.num_processes):
         p = mp.Process(target=train, args=(rank, args, model, device, dataset1, kwargs))
-        # the model is sent to each process, which shares its parameters
+        # the model's parameters are shared with each process
         p.start()
         processes.append(p)
     for p in processes:

@@ -1,4 +1,5 @@
 import os
+import threading
 
 import torch
 import torch.nn.functional as F
@@ -25,7 +26,7 @@ def test(args, model, device, dataset, dataloader_kwargs):
 
 def train_epoch(epoch, args, model, device, data_loader, optimizer):
     model.train()
-    pid = os.getpid()
+    name = f"{os.getpid()}.{threading.get_native_id()}"
     for batch_idx, (data, target) in enumerate(data_loader):
         optimizer.zero_grad()
         output = model(data.to(device))
@@ -34,7 +35,7 @@ def train_epoch(epoch, args, model, device, data_loader, optimizer):
         optimizer.step()
         if batch_idx % args.log_interval == 0:
             print("{}\tTrain Epoch: {} [{}/{} ({:.0f}%)]\tLoss: {:.6f}".format(
-                pid, epoch, batch_idx * len(data), len(data_loader.dataset),
+                name, epoch, batch_idx * len(data), len(data_loader.dataset),
                 100. * batch_idx / len(data_loader), loss.item()), flush=True)
             if args.dry_run:
                 break
