@@ -93,6 +93,31 @@ def dropping(name: str) -> Callable[..., torch.Tensor]:
     return dropped
 
 
+def attending(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    def attended(
+        query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mask: torch.Tensor | None = None,
+        dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
+    ) -> torch.Tensor:  # fmt: skip
+        if not dropout_p:
+            return original(query, key, value, attn_mask, 0.0, is_causal, scale=scale)
+        # Equal weights of the rows of an identity come out as the weights, with those gone that dropout takes.
+        length = key.shape[-2]
+        equal = [gradwire.zeros(tuple(each.shape)) for each in (query, key)]
+        identity = gradwire.eye(length).expand(*key.shape[:-2], length, length)
+        attend = gradwire.nn.functional.scaled_dot_product_attention
+        factors = torchs(attend(*equal, identity, dropout_p=dropout_p) * length, query)
+        scores = query @ key.mT * (query.shape[-1] ** -0.5 if scale is None else scale)
+        if is_causal:
+            attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+        if attn_mask is not None and attn_mask.dtype == torch.bool:
+            scores = scores.masked_fill(~attn_mask, -torch.inf)
+        elif attn_mask is not None:
+            scores = scores + attn_mask
+        return (scores.softmax(-1) * factors) @ value
+
+    return attended
+
+
 def in_random_order(self: Any) -> Iterator[int]:
     sampler = gradwire.utils.data.RandomSampler(
         self.data_source, self.replacement, self._num_samples, gradwires(self.generator)
@@ -126,6 +151,9 @@ def numbers_of_gradwire() -> Iterator[None]:
             patch.setattr(torch, name, alike(name))
         for name in DROPOUTS:
             patch.setattr(torch.nn.functional, name, dropping(name))
+        functional = torch.nn.functional
+        attend = functional.scaled_dot_product_attention
+        patch.setattr(functional, "scaled_dot_product_attention", attending(attend))
         patch.setattr(torch, "multinomial", chosen)
         patch.setattr(torch.utils.data.RandomSampler, "__iter__", in_random_order)
         patch.setattr(torch, "manual_seed", seeding(torch.manual_seed))

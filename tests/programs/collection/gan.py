@@ -15,7 +15,7 @@ from digits import Compose, Digits, Lambda, Normalize, ToTensor
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--workers", type=int, help="number of data loading workers", default=0)
-parser.add_argument("--batchSize", type=int, default=64, help="input batch size")
+parser.add_argument("--batchSize", type=int, default=32, help="input batch size")
 parser.add_argument("--imageSize", type=int, default=16, help="the height / width of the input image to network")
 parser.add_argument("--nz", type=int, default=16, help="size of the latent z vector")
 parser.add_argument("--ngf", type=int, default=8)
@@ -62,7 +62,7 @@ dataset = Digits(
             Normalize((0.5,), (0.5,)),
         ]
     ),
-    count=256,
+    count=128,
 )
 nc = 1
 

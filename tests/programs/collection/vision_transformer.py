@@ -164,7 +164,7 @@ def main():
     parser.add_argument("--attention-dropout", type=float, default=0.0)
     parser.add_argument("--img-size", type=int, default=8)
     parser.add_argument("--num-classes", type=int, default=10)
-    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--lr", type=float, default=3e-3)
     parser.add_argument("--weight-decay", type=float, default=3e-2)
     parser.add_argument("--batch-size", type=int, default=64)
@@ -177,7 +177,7 @@ def main():
     torch.manual_seed(11)
 
     transforms = Compose([ToTensor(), Normalize((0.5,), (0.5,))])
-    train_data = Digits(train=True, transform=transforms, count=512)
+    train_data = Digits(train=True, transform=transforms, count=320)
     valid_data = Digits(train=False, transform=transforms, count=128)
     train_loader = torch.utils.data.DataLoader(train_data, batch_size=args.batch_size, shuffle=True)
     valid_loader = torch.utils.data.DataLoader(valid_data, batch_size=args.batch_size, shuffle=True)

@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 # I/O
 out_dir = "out"
-eval_interval = 6
+eval_interval = 4
 log_interval = 1
 eval_iters = 2
 eval_only = False
@@ -32,15 +32,15 @@ dropout = 0.0
 bias = False
 # adamw optimizer
 learning_rate = 1e-2
-max_iters = 12
+max_iters = 8
 weight_decay = 1e-1
 beta1 = 0.9
 beta2 = 0.95
 grad_clip = 1.0
 # learning rate decay
 decay_lr = True
-warmup_iters = 4
-lr_decay_iters = 12
+warmup_iters = 2
+lr_decay_iters = 10
 min_lr = 1e-3
 # DDP
 backend = "nccl"
