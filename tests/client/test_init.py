@@ -140,9 +140,9 @@ def test_a_layer_starts_as_torchs_does(session, make):
 
 
 def test_orthogonal_init_waits_for_nothing(session, round_trips):
-    weight = gradwire.empty(6, 4, 3)
+    weight = gw.empty(6, 4, 3)
     round_trips()
-    nn.init.orthogonal_(weight, 2.0)
+    init.orthogonal_(weight, 2.0)
     assert round_trips() == 0
     flat = weight.reshape(6, 12)
     assert (flat @ flat.T).numpy() == pytest.approx(4 * np.eye(6), abs=1e-5)
