@@ -62,7 +62,7 @@ def _received(
     shape, dtype, device, stride = described
     number = session.record(TABLE["by_name"], [name], 1)
     found = Tensor._make(session, number, meta(shape, dtypes.BY_NAME[dtype], device, stride))
-    return rename(cls, found.data).requires_grad_(requires_grad)  # type: ignore[no-any-return]
+    return rename(cls, found.data).requires_grad_(requires_grad)
 
 
 def _joined(url: str, number: str, key: str | None) -> Session:
@@ -70,5 +70,5 @@ def _joined(url: str, number: str, key: str | None) -> Session:
     with _lock:
         for session in OPENED:
             if session.id == number and not session.closed:
-                return session  # type: ignore[no-any-return]
+                return session
         return connect(url, key or os.environ.get("GRADWIRE_API_KEY"), session=number)

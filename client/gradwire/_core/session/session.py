@@ -65,6 +65,7 @@ class Session:
         kept_uploads: bytes of uploads that may be kept on the server, and here, since they come again and again.
 
     Attributes:
+        url, api_key: as they were given.
         rest: asks the server what is no frame.
         link: makes frames arrive.
         builder: records ops, and cuts frames.
