@@ -65,6 +65,7 @@ class Session:
         kept_uploads: bytes of uploads that may be kept on the server, and here, since they come again and again.
 
     Attributes:
+        url, api_key: as they were given.
         rest: asks the server what is no frame.
         link: makes frames arrive.
         builder: records ops, and cuts frames.
@@ -92,6 +93,7 @@ class Session:
         self.reader: ValueReader = ValueReader(self.builder, self.kept_uploads)
         self.read_ahead: ReadAhead = ReadAhead(self.builder, self.reader)
         self.url: str = url
+        self.api_key: str | None = api_key
         self.device: str = device
         self.matmul_precision: str = "highest"
         self.max_tensor_bytes: int = link.limits.get("max_tensor_bytes", MAX_ID)

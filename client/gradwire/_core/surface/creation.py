@@ -621,5 +621,10 @@ def _randint_like_form(
 @called_as(_randint_like_form)
 def randint_like(input: Tensor, *bounds: int, memory_format: memory_format | None = None, **options: Any) -> Tensor:
     """Random integers from [low, high), with the shape of another tensor."""
-    low, high = bounds if len(bounds) == 2 else (0, bounds[0])
-    return _like("randint_like", input, options, low, high, memory_format=memory_format)
+    low = options.pop("low", 0)
+    values = [*bounds, *([options.pop("high")] if "high" in options else [])]
+    if len(values) == 1:
+        values.insert(0, low)
+    if len(values) != 2:
+        raise ArgumentTypeError(f"randint_like takes high, or low and high, not {len(values)} bounds")
+    return _like("randint_like", input, options, *values, memory_format=memory_format)
