@@ -22,7 +22,7 @@ def fill(module: Some, seed: int = 0, scale: float = 1.0) -> Some:
                 values *= scale / np.sqrt(max(1, int(np.prod(parameter.shape[1:]))))
             else:
                 values = 0.1 * values + ("bias" not in name.rpartition(".")[2])
-            parameter.copy_(torch.from_numpy(values).to(parameter.dtype))
+            parameter.copy_(torch.from_numpy(np.asarray(values)).to(parameter.dtype))
     return module
 
 

@@ -33,7 +33,7 @@ model.eval()
 with torch.no_grad():
     whole = sliding_window_inference(batch["image"], (8, 8, 4), 2, model, overlap=0.25)
 metric = DiceMetric(include_background=True)
-metric(torch.stack([AsDiscrete(argmax=True, to_onehot=2)(one) for one in whole]),
-       torch.stack([AsDiscrete(to_onehot=2)(one) for one in batch["label"]]))  # fmt: skip
-tell(image=torch.as_tensor(batch["image"]), losses=losses, further=further, whole=torch.as_tensor(whole),
-     dice=torch.as_tensor(metric.aggregate()))  # fmt: skip
+metric(torch.stack([AsDiscrete(argmax=True, to_onehot=2)(one) for one in whole.as_tensor()]),
+       torch.stack([AsDiscrete(to_onehot=2)(one) for one in batch["label"].as_tensor()]))  # fmt: skip
+tell(image=batch["image"].as_tensor(), losses=losses, further=further, whole=whole.as_tensor(),
+     dice=metric.aggregate())  # fmt: skip
