@@ -29,7 +29,7 @@ def page() -> str:
         "`make libraries` installs them under `build/libraries` (about 3 GB) and runs them; "
         "`make libraries ARGS='timm peft'` runs some, and `make libraries ARGS=--record` writes this table anew. "
         "`tests/libraries/constraints.txt` has the versions.\n",
-        "| library | version | the program | tolerance | works, or what it lacks first | s with PyTorch | s with gradwire |",
+        "| library | version | the program | tolerance | works, or what it lacks first | PyTorch, s | gradwire, s |",
         "|---|---|---|---|---|---:|---:|",
     ]
     for entry in entries:

@@ -1,9 +1,9 @@
 """Lets torchvision's wheel for CUDA be imported beside PyTorch's wheel for CPUs. Installed as ``sitecustomize`` in the
 folder of the oracle: gradwire never sees it.
 
-PyPI has one wheel of torchvision, whose extension is linked against CUDA. Beside a CPU build of PyTorch it does not load,
-and torchvision then stops at its declarations for operators that the extension would have defined. Defined here without
-kernels, they are declared, and a program that calls one gets an error.
+PyPI has one wheel of torchvision, whose extension is linked against CUDA. Beside a CPU build of PyTorch it does not
+load, and torchvision then stops at its declarations for operators that the extension would have defined. Here they are
+defined without kernels: torchvision can be imported, and a program that calls one gets an error.
 """
 
 import importlib.util

@@ -88,7 +88,7 @@ _ALL: Final = (
     Entry("torchdiffeq", "torchdiffeq", tolerance=FLOAT64),
     Entry("einops", "einops"),
     Entry("pytorch_metric_learning", "pytorch-metric-learning"),
-    Entry("nflows", "nflows"),
+    Entry("nflows", "nflows", tolerance=1e-6),
     Entry("torchsde", "torchsde", tolerance=FLOAT64),
     Entry("vector_quantize", "vector-quantize-pytorch"),
     Entry("rotary_embedding", "rotary-embedding-torch"),

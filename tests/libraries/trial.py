@@ -17,7 +17,9 @@ from .environment import HOME, PYTHON, ROOT, variables
 PATIENCE_S: Final = 300.0
 _ABSENT: Final = re.compile(r"\b(torch(?:\.\w+)+|Tensor\.\w+|functorch[\w.]*) does not exist in gradwire")
 _CAUSED: Final = "\nThe above exception was the direct cause of the following exception:"
-_RAISED: Final = re.compile(r"^[A-Za-z_][\w.]*(Error|Exception|Interrupt|Unsupported|Absent\w*|Warning)\b.*", re.MULTILINE)
+_RAISED: Final = re.compile(
+    r"^[A-Za-z_][\w.]*(Error|Exception|Interrupt|Unsupported|Absent\w*|Warning)\b.*", re.MULTILINE
+)
 
 
 @dataclass(frozen=True)

@@ -38,5 +38,10 @@ with tempfile.TemporaryDirectory() as folder:
     restored = torch.equal(before, model[0].weight)
 with init_empty_weights():
     empty = nn.Linear(1000, 1000)
-tell(losses=losses, weight=accelerator.unwrap_model(model)[0].weight, restored=restored,
-     empty=str(empty.weight.device), processes=accelerator.num_processes)  # fmt: skip
+tell(
+    losses=losses,
+    weight=accelerator.unwrap_model(model)[0].weight,
+    restored=restored,
+    empty=str(empty.weight.device),
+    processes=accelerator.num_processes,
+)

@@ -23,8 +23,9 @@ for _ in range(2):
     model = SingleTaskGP(x, y, input_transform=Normalize(2, bounds=bounds), outcome_transform=Standardize(1))
     fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
     begin = uniform(3, 1, 2, seed=1, dtype=torch.float64)
-    best, gain = optimize_acqf(LogExpectedImprovement(model, best_f=y.max()), bounds, q=1, num_restarts=3,
-                               batch_initial_conditions=begin)  # fmt: skip
+    best, gain = optimize_acqf(
+        LogExpectedImprovement(model, best_f=y.max()), bounds, q=1, num_restarts=3, batch_initial_conditions=begin
+    )
     found.append((best, gain, model.posterior(begin[:, 0]).mean, UpperConfidenceBound(model, beta=0.2)(begin)))
     x, y = torch.cat([x, best]), torch.cat([y, value(best)])
 tell(found=found, best=y.max())

@@ -1,6 +1,7 @@
 """A trained network is explained: by gradients, by what is left out, by layers and by neurons."""
 
 from captum.attr import (
+    LRP,
     DeepLift,
     FeatureAblation,
     GuidedBackprop,
@@ -8,7 +9,6 @@ from captum.attr import (
     IntegratedGradients,
     LayerConductance,
     LayerGradCam,
-    LRP,
     NeuronIntegratedGradients,
     Occlusion,
     Saliency,
@@ -17,8 +17,11 @@ from numpy_numbers import fill, integers, tell, train, uniform
 from torch import nn
 from torch.nn import functional as F
 
-model = fill(nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 8), nn.ReLU(),
-                           nn.Linear(8, 3)))  # fmt: skip
+model = fill(
+    nn.Sequential(
+        nn.Conv2d(1, 4, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 8), nn.ReLU(), nn.Linear(8, 3)
+    )
+)
 images, labels = uniform(4, 1, 8, 8), integers(3, 4)
 losses = train(model, lambda: F.cross_entropy(model(images), labels), steps=5, lr=0.1)
 model.eval()

@@ -13,5 +13,13 @@ diffusion.eval()
 noisy = diffusion.q_sample(images, times, noise)
 mean, variance, _, start = diffusion.p_mean_variance(noisy, times, clip_denoised=True)
 samples = diffusion.sample(batch_size=2)
-tell(losses=losses, gradients=gradients, noisy=noisy, mean=mean, variance=variance, start=start,
-     samples=list(samples.shape), within=bool(((samples >= 0) & (samples <= 1)).all()))  # fmt: skip
+tell(
+    losses=losses,
+    gradients=gradients,
+    noisy=noisy,
+    mean=mean,
+    variance=variance,
+    start=start,
+    samples=list(samples.shape),
+    within=bool(((samples >= 0) & (samples <= 1)).all()),
+)

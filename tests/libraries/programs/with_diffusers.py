@@ -7,9 +7,19 @@ from diffusers import AutoencoderKL, DDIMScheduler, DDPMScheduler, EulerDiscrete
 from numpy_numbers import fill, normal, norms_of_gradients, tell, train
 from torch.nn import functional as F
 
-model = fill(UNet2DModel(sample_size=8, in_channels=1, out_channels=1, layers_per_block=1, block_out_channels=(8, 16),
-    down_block_types=("DownBlock2D", "AttnDownBlock2D"), up_block_types=("AttnUpBlock2D", "UpBlock2D"),
-    norm_num_groups=4, attention_head_dim=4))  # fmt: skip
+model = fill(
+    UNet2DModel(
+        sample_size=8,
+        in_channels=1,
+        out_channels=1,
+        layers_per_block=1,
+        block_out_channels=(8, 16),
+        down_block_types=("DownBlock2D", "AttnDownBlock2D"),
+        up_block_types=("AttnUpBlock2D", "UpBlock2D"),
+        norm_num_groups=4,
+        attention_head_dim=4,
+    )
+)
 schedule = DDPMScheduler(num_train_timesteps=50)
 images, noise, times = normal(3, 1, 8, 8), normal(3, 1, 8, 8, seed=1), torch.tensor([3, 20, 45])
 noisy = schedule.add_noise(images, noise, times)

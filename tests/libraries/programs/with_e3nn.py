@@ -30,7 +30,16 @@ turn = o3.angles_to_matrix(*(torch.tensor(a) for a in (0.3, 1.1, -0.4)))
 before = network(x, positions) @ outside.D_from_matrix(turn).T
 after = network(x @ inside.D_from_matrix(turn).T, positions @ turn.T)
 gate = nn.Gate("2x0e", [torch.tanh], "1x0e", [torch.sigmoid], "1x1o")
-tell(losses=losses, gradients=gradients, error=bool((before - after).abs().max() < 1e-9), out=after,
-     gated=gate(normal(3, gate.irreps_in.dim, dtype=f64)), normed=norm(wanted), wigner=o3.wigner_3j(1, 1, 2),
-     axis=o3.matrix_to_axis_angle(turn)[1], full=o3.FullTensorProduct("1x1o", "1x1o")(positions, wanted[:, :3]),
-     symmetric=o3.ReducedTensorProducts("ij=ji", i="1o")(positions, positions), pi=math.pi)  # fmt: skip
+tell(
+    losses=losses,
+    gradients=gradients,
+    error=bool((before - after).abs().max() < 1e-9),
+    out=after,
+    gated=gate(normal(3, gate.irreps_in.dim, dtype=f64)),
+    normed=norm(wanted),
+    wigner=o3.wigner_3j(1, 1, 2),
+    axis=o3.matrix_to_axis_angle(turn)[1],
+    full=o3.FullTensorProduct("1x1o", "1x1o")(positions, wanted[:, :3]),
+    symmetric=o3.ReducedTensorProducts("ij=ji", i="1o")(positions, positions),
+    pi=math.pi,
+)

@@ -14,8 +14,9 @@ average = EMA(model, beta=0.9, update_after_step=1, update_every=1, inv_gamma=1.
 optimizer = torch.optim.SGD(model.parameters(), lr=0.2)
 losses = []
 with tempfile.TemporaryDirectory() as folder:
-    after = PostHocEMA(model, sigma_rels=(0.05, 0.28), update_every=1, checkpoint_every_num_steps=2,
-                       checkpoint_folder=folder)  # fmt: skip
+    after = PostHocEMA(
+        model, sigma_rels=(0.05, 0.28), update_every=1, checkpoint_every_num_steps=2, checkpoint_folder=folder
+    )
     for _ in range(8):
         optimizer.zero_grad()
         loss = F.cross_entropy(model(values), labels)
@@ -29,5 +30,11 @@ state = average.state_dict()
 again = EMA(model, beta=0.9)
 again.load_state_dict(state)
 average.ema_model.eval(), made.eval()
-tell(losses=losses, average=average(values), made=made(values), decay=average.get_current_decay(),
-     step=int(average.step), again=again.ema_model[0].weight)  # fmt: skip
+tell(
+    losses=losses,
+    average=average(values),
+    made=made(values),
+    decay=average.get_current_decay(),
+    step=int(average.step),
+    again=again.ema_model[0].weight,
+)

@@ -35,8 +35,11 @@ class Sparse(gpytorch.models.ApproximateGP):
 
 def learn(model, likelihood, objective, steps=6):
     model.train(), likelihood.train()
-    optimizer = torch.optim.Adam([*model.parameters(), *likelihood.parameters()], lr=0.1) if not isinstance(
-        model, Exact) else torch.optim.Adam(model.parameters(), lr=0.1)  # fmt: skip
+    optimizer = (
+        torch.optim.Adam([*model.parameters(), *likelihood.parameters()], lr=0.1)
+        if not isinstance(model, Exact)
+        else torch.optim.Adam(model.parameters(), lr=0.1)
+    )
     losses = []
     for _ in range(steps):
         optimizer.zero_grad()

@@ -15,8 +15,15 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 criterion = nn.CrossEntropyLoss()
 loader = DataLoader(TensorDataset(normal(16, 6), integers(3, 16)), batch_size=4)
 trainer = create_supervised_trainer(model, optimizer, criterion)
-evaluator = create_supervised_evaluator(model, {"accuracy": Accuracy(), "loss": Loss(criterion),
-    "precision": Precision(average=True), "confusion": ConfusionMatrix(3)})  # fmt: skip
+evaluator = create_supervised_evaluator(
+    model,
+    {
+        "accuracy": Accuracy(),
+        "loss": Loss(criterion),
+        "precision": Precision(average=True),
+        "confusion": ConfusionMatrix(3),
+    },
+)
 RunningAverage(output_transform=lambda loss: loss).attach(trainer, "average")
 trainer.add_event_handler(Events.ITERATION_STARTED, LinearCyclicalScheduler(optimizer, "lr", 0.2, 0.05, 8))
 trainer.add_event_handler(Events.ITERATION_COMPLETED, TerminateOnNan())

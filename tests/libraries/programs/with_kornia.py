@@ -29,9 +29,20 @@ corners = torch.tensor([[[0.0, 0.0], [23.0, 0.0], [23.0, 23.0], [0.0, 23.0]]])
 homography = kornia.geometry.get_perspective_transform(corners, corners + torch.tensor([[1.0, 2.0]]))
 fixed = kornia.augmentation.RandomHorizontalFlip(p=1.0)
 gray = kornia.color.rgb_to_grayscale(image)
-tell(losses=losses, angle=angle, blurred=blurred, sobel=kornia.filters.sobel(image), hsv=kornia.color.rgb_to_hsv(image),
-     lab=kornia.color.rgb_to_lab(image), canny=kornia.filters.canny(gray)[0], flipped=fixed(image),
-     warped=kornia.geometry.warp_perspective(image, homography, (24, 24)), homography=homography,
-     ssim=kornia.losses.ssim_loss(image, blurred, 5), dilated=kornia.morphology.dilation(gray, torch.ones(3, 3)),
-     harris=kornia.feature.harris_response(gray), median=kornia.filters.median_blur(image, (3, 3)),
-     turn=kornia.geometry.conversions.axis_angle_to_rotation_matrix(torch.tensor([[0.1, 0.2, 0.3]])))  # fmt: skip
+tell(
+    losses=losses,
+    angle=angle,
+    blurred=blurred,
+    sobel=kornia.filters.sobel(image),
+    hsv=kornia.color.rgb_to_hsv(image),
+    lab=kornia.color.rgb_to_lab(image),
+    canny=kornia.filters.canny(gray)[0],
+    flipped=fixed(image),
+    warped=kornia.geometry.warp_perspective(image, homography, (24, 24)),
+    homography=homography,
+    ssim=kornia.losses.ssim_loss(image, blurred, 5),
+    dilated=kornia.morphology.dilation(gray, torch.ones(3, 3)),
+    harris=kornia.feature.harris_response(gray),
+    median=kornia.filters.median_blur(image, (3, 3)),
+    turn=kornia.geometry.conversions.axis_angle_to_rotation_matrix(torch.tensor([[0.1, 0.2, 0.3]])),
+)

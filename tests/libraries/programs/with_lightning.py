@@ -43,14 +43,27 @@ L.seed_everything(0, verbose=False)
 loader = DataLoader(TensorDataset(normal(16, 6), integers(3, 16)), batch_size=4)
 with tempfile.TemporaryDirectory() as folder:
     keeping = ModelCheckpoint(folder, monitor="val_loss")
-    trainer = L.Trainer(max_epochs=3, accelerator="cpu", logger=False, enable_progress_bar=False, gradient_clip_val=1.0,
-                        enable_model_summary=False, callbacks=[keeping, EarlyStopping("val_loss")],
-                        default_root_dir=folder)  # fmt: skip
+    trainer = L.Trainer(
+        max_epochs=3,
+        accelerator="cpu",
+        logger=False,
+        enable_progress_bar=False,
+        gradient_clip_val=1.0,
+        enable_model_summary=False,
+        callbacks=[keeping, EarlyStopping("val_loss")],
+        default_root_dir=folder,
+    )
     model = Classifier()
     trainer.fit(model, loader, loader)
     best = Classifier.load_from_checkpoint(keeping.best_model_path)
     validated = trainer.validate(best, loader, verbose=False)[0]["val_loss"]
     name = os.path.basename(keeping.best_model_path)
-    predicted = torch.cat([out for out in trainer.predict(best, DataLoader(normal(8, 6, seed=1), batch_size=4))])
-tell(losses=model.losses, best=keeping.best_model_score, validated=validated, name=name, predicted=predicted,
-     steps=trainer.global_step)  # fmt: skip
+    predicted = torch.cat(trainer.predict(best, DataLoader(normal(8, 6, seed=1), batch_size=4)))
+tell(
+    losses=model.losses,
+    best=keeping.best_model_score,
+    validated=validated,
+    name=name,
+    predicted=predicted,
+    steps=trainer.global_step,
+)

@@ -40,7 +40,16 @@ for _ in range(5):
     loss.backward()
     optimizer.step()
     losses.append(loss.item())
-tell(quadratic=quadratic, logdet=logdet, grad=dense.grad, grad_diagonal=diagonal.grad, losses=losses,
-     solved=[m.solve(right) for m in (covariance, kronecker, blocks, toeplitz, triangular, low)],
-     product=(kronecker @ blocks).to_dense(), root=covariance.root_decomposition().to_dense(),
-     diagonal=toeplitz.diagonal(), part=covariance[1:3, 2].to_dense(), eigenvalues=kronecker.eigvalsh())  # fmt: skip
+tell(
+    quadratic=quadratic,
+    logdet=logdet,
+    grad=dense.grad,
+    grad_diagonal=diagonal.grad,
+    losses=losses,
+    solved=[m.solve(right) for m in (covariance, kronecker, blocks, toeplitz, triangular, low)],
+    product=(kronecker @ blocks).to_dense(),
+    root=covariance.root_decomposition().to_dense(),
+    diagonal=toeplitz.diagonal(),
+    part=covariance[1:3, 2].to_dense(),
+    eigenvalues=kronecker.eigvalsh(),
+)

@@ -18,5 +18,9 @@ for _ in range(4):
     losses.append(loss.item())
 squeeze = lpips.LPIPS(net="squeeze", pnet_rand=True, spatial=True, verbose=False)
 fill(squeeze.net, scale=2.0)
-tell(losses=losses, grad=image.grad, layers=[layer.model[-1].weight for layer in distance.lins],
-     map=squeeze(image, wanted))  # fmt: skip
+tell(
+    losses=losses,
+    grad=image.grad,
+    layers=[layer.model[-1].weight for layer in distance.lins],
+    map=squeeze(image, wanted),
+)

@@ -25,5 +25,10 @@ def loss():
 losses = train(model, loss)
 gradients = norms_of_gradients(model)
 model.eval()
-tell(texts=texts, losses=losses, gradients=gradients, seen=model.encode_image(images, normalize=True),
-     read=model.encode_text(texts, normalize=True))  # fmt: skip
+tell(
+    texts=texts,
+    losses=losses,
+    gradients=gradients,
+    seen=model.encode_image(images, normalize=True),
+    read=model.encode_text(texts, normalize=True),
+)

@@ -7,11 +7,20 @@ from numpy_numbers import fill, integers, tell, train
 from peft import LoraConfig, PeftModel, get_peft_model
 from transformers import LlamaConfig, LlamaForCausalLM
 
-config = LlamaConfig(vocab_size=50, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
-                     num_key_value_heads=2, max_position_embeddings=32)  # fmt: skip
+config = LlamaConfig(
+    vocab_size=50,
+    hidden_size=32,
+    intermediate_size=48,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    max_position_embeddings=32,
+)
 tokens = integers(50, 3, 12)
-model = get_peft_model(fill(LlamaForCausalLM(config)), LoraConfig(r=4, lora_alpha=8, target_modules=["q_proj", "v_proj"]))
-for name, parameter in model.named_parameters():
+model = get_peft_model(
+    fill(LlamaForCausalLM(config)), LoraConfig(r=4, lora_alpha=8, target_modules=["q_proj", "v_proj"])
+)
+for name, _ in model.named_parameters():
     if "lora_A" in name:
         fill(model.get_submodule(name.rpartition(".")[0]), seed=1)
 trainable, total = model.get_nb_trainable_parameters()

@@ -35,8 +35,14 @@ def mixture(points):
 
 
 def start(site):
-    return {"weights": torch.tensor([0.5, 0.5]), "scale": torch.tensor(1.0), "places": torch.tensor([-1.0, 1.0]),
-            "weight": torch.zeros(2), "bias": torch.tensor(0.0), "noise": torch.tensor(0.5)}[site["name"]]  # fmt: skip
+    return {
+        "weights": torch.tensor([0.5, 0.5]),
+        "scale": torch.tensor(1.0),
+        "places": torch.tensor([-1.0, 1.0]),
+        "weight": torch.zeros(2),
+        "bias": torch.tensor(0.0),
+        "noise": torch.tensor(0.5),
+    }[site["name"]]
 
 
 def infer(model, guide, objective, *arguments, steps=25):
@@ -55,5 +61,12 @@ near = bool(((samples.mean(0) - (x @ estimates["weight"] + estimates["bias"])).a
 pyro.clear_param_store()
 latent = AutoDelta(poutine.block(mixture, expose=["weights", "scale", "places"]), init_loc_fn=start)
 further = infer(mixture, latent, TraceEnum_ELBO(max_plate_nesting=1), points)
-tell(losses=losses, estimates=estimates, log_density=trace.log_prob_sum(), samples=list(samples.shape), near=near,
-     further=further, mixture=latent.median())  # fmt: skip
+tell(
+    losses=losses,
+    estimates=estimates,
+    log_density=trace.log_prob_sum(),
+    samples=list(samples.shape),
+    near=near,
+    further=further,
+    mixture=latent.median(),
+)

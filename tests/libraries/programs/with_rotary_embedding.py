@@ -20,5 +20,13 @@ long = RotaryEmbedding(dim=16, use_xpos=True, theta_rescale_factor=2.0)
 pixels = RotaryEmbedding(dim=8, freqs_for="pixel", max_freq=10)
 grid = pixels.get_axial_freqs(3, 4)
 cached = RotaryEmbedding(dim=16).rotate_queries_with_cached_keys(queries[:, :, -1:], keys)
-tell(losses=losses, frequencies=rotary.freqs, grad=rotary.freqs.grad, long=list(long.rotate_queries_and_keys(queries, keys)),
-     grid=grid, image=apply_rotary_emb(grid, normal(1, 3, 4, 16)), cached=list(cached), kinds=integers(3, 2))  # fmt: skip
+tell(
+    losses=losses,
+    frequencies=rotary.freqs,
+    grad=rotary.freqs.grad,
+    long=list(long.rotate_queries_and_keys(queries, keys)),
+    grid=grid,
+    image=apply_rotary_emb(grid, normal(1, 3, 4, 16)),
+    cached=list(cached),
+    kinds=integers(3, 2),
+)

@@ -43,5 +43,15 @@ with tempfile.TemporaryDirectory() as folder:
     except RuntimeError as error:
         refused = type(error).__name__
 again = load(save({"x": tensors["a"].T.contiguous()}))["x"]
-tell(losses=losses, same=same, kinds=kinds, part=part, metadata=metadata, missing=[list(m) for m in missing],
-     names=names, refused=refused, again=again, logits=other(tokens))  # fmt: skip
+tell(
+    losses=losses,
+    same=same,
+    kinds=kinds,
+    part=part,
+    metadata=metadata,
+    missing=[list(m) for m in missing],
+    names=names,
+    refused=refused,
+    again=again,
+    logits=other(tokens),
+)

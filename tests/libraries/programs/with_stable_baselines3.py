@@ -32,9 +32,19 @@ class Line(gymnasium.Env):
 
 
 Line.action_space.seed(0)
-model = DQN("MlpPolicy", Line(), learning_rate=1e-2, buffer_size=200, learning_starts=16, batch_size=16, train_freq=4,
-            target_update_interval=20, seed=0, policy_kwargs={"net_arch": [16], "optimizer_class": torch.optim.SGD},
-            device="cpu")  # fmt: skip
+model = DQN(
+    "MlpPolicy",
+    Line(),
+    learning_rate=1e-2,
+    buffer_size=200,
+    learning_starts=16,
+    batch_size=16,
+    train_freq=4,
+    target_update_interval=20,
+    seed=0,
+    policy_kwargs={"net_arch": [16], "optimizer_class": torch.optim.SGD},
+    device="cpu",
+)
 fill(model.q_net)
 model.q_net_target.load_state_dict(model.q_net.state_dict())
 model.learn(80)
@@ -52,5 +62,12 @@ actions = loaded.predict(seen, deterministic=True)[0]
 ppo = PPO("MlpPolicy", Line(), n_steps=16, batch_size=16, n_epochs=1, device="cpu", policy_kwargs={"net_arch": [8]})
 fill(ppo.policy)
 ppo.learn(16)
-tell(losses=losses, reward=float(reward), spread=float(spread), actions=actions, same=bool((actions == model.predict(
-    seen, deterministic=True)[0]).all()), values=model.q_net(torch.from_numpy(seen)), updates=ppo._n_updates)  # fmt: skip
+tell(
+    losses=losses,
+    reward=float(reward),
+    spread=float(spread),
+    actions=actions,
+    same=bool((actions == model.predict(seen, deterministic=True)[0]).all()),
+    values=model.q_net(torch.from_numpy(seen)),
+    updates=ppo._n_updates,
+)

@@ -39,8 +39,19 @@ with tempfile.TemporaryDirectory() as folder:
     stored = TensorDict.load_memmap(folder)
     same = bool((stored == data).all())
 sample = Sample(place=data["values"], label=data["nested", "label"], batch_size=[12])
-tell(losses=losses, halves=list(halves.shape), first=halves[0, 2]["values"], lazy=lazy["values"], smaller=smaller,
-     norm=(data.select("values") + 1).apply(torch.square)["values"], stacked=stacked, same=same,
-     masked=data[data["nested", "label"] == 1]["values"], keys=sorted(str(k) for k in data.keys(True, True)),
-     parameters=len(list(TensorDictParams(weights.clone()).parameters())), sample=sample[3:5].place,
-     flat=sorted(data.flatten_keys(".").keys()), split=[list(part.shape) for part in data.split(5)])  # fmt: skip
+tell(
+    losses=losses,
+    halves=list(halves.shape),
+    first=halves[0, 2]["values"],
+    lazy=lazy["values"],
+    smaller=smaller,
+    norm=(data.select("values") + 1).apply(torch.square)["values"],
+    stacked=stacked,
+    same=same,
+    masked=data[data["nested", "label"] == 1]["values"],
+    keys=sorted(str(k) for k in data.keys(True, True)),
+    parameters=len(list(TensorDictParams(weights.clone()).parameters())),
+    sample=sample[3:5].place,
+    flat=sorted(data.flatten_keys(".").keys()),
+    split=[list(part.shape) for part in data.split(5)],
+)

@@ -26,5 +26,10 @@ for step in range(4):
 
 convnext = fill(timm.create_model("convnext_atto", num_classes=5, depths=(1, 1, 1, 1), dims=(8, 16, 16, 32)))
 further = train(convnext, lambda: criterion(convnext(images), labels), lr=0.01)
-tell(losses=losses, average=average.module.eval()(images), rate=optimizer.param_groups[0]["lr"],
-     features=model.forward_features(images), convnext=further)  # fmt: skip
+tell(
+    losses=losses,
+    average=average.module.eval()(images),
+    rate=optimizer.param_groups[0]["lr"],
+    features=model.forward_features(images),
+    convnext=further,
+)

@@ -13,8 +13,7 @@ from torch_geometric.utils import add_self_loops, degree, to_dense_adj, to_undir
 class Nodes(nn.Module):
     def __init__(self):
         super().__init__()
-        self.layers = nn.ModuleList([GCNConv(6, 8), GATConv(8, 4, heads=2), SAGEConv(8, 8),
-                                     GINConv(nn.Linear(8, 3))])  # fmt: skip
+        self.layers = nn.ModuleList([GCNConv(6, 8), GATConv(8, 4, heads=2), SAGEConv(8, 8), GINConv(nn.Linear(8, 3))])
 
     def forward(self, x, edges):
         for layer in self.layers[:-1]:
@@ -40,6 +39,14 @@ graphs = [Data(x=normal(5, 6, seed=k), edge_index=integers(5, 2, 8, seed=k), y=t
 batches = list(DataLoader(graphs, batch_size=3))
 classifier = fill(Graphs())
 further = [train(classifier, lambda b=b: F.cross_entropy(classifier(b), b.y), steps=2) for b in batches]
-tell(edges=edges, losses=losses, gradients=gradients, further=further, logits=model(x, edges),
-     degrees=degree(edges[0], 12), dense=to_dense_adj(edges)[0], loops=add_self_loops(edges)[0],
-     part=batches[0].to_data_list()[1].x)  # fmt: skip
+tell(
+    edges=edges,
+    losses=losses,
+    gradients=gradients,
+    further=further,
+    logits=model(x, edges),
+    degrees=degree(edges[0], 12),
+    dense=to_dense_adj(edges)[0],
+    loops=add_self_loops(edges)[0],
+    part=batches[0].to_data_list()[1].x,
+)

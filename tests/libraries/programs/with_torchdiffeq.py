@@ -23,10 +23,24 @@ class Field(nn.Module):
 
 
 field = fill(Field())
-losses = train(field, lambda: (odeint_adjoint(field, start, times, rtol=1e-6, atol=1e-8) - wanted).abs().mean(), lr=0.01)
+losses = train(
+    field, lambda: (odeint_adjoint(field, start, times, rtol=1e-6, atol=1e-8) - wanted).abs().mean(), lr=0.01
+)
 gradients = norms_of_gradients(field)
 further = train(field, lambda: (odeint(field, start, times, method="rk4") - wanted).square().mean(), lr=0.01)
-when, state = odeint_event(lambda t, y: torch.stack([y[1], torch.tensor(-9.81)]), torch.tensor([1.0, 0.0]), torch.tensor(0.0),
-                           event_fn=lambda t, y: y[0], method="dopri5")  # fmt: skip
-tell(wanted=wanted, losses=losses, gradients=gradients, further=further, when=when, state=state,
-     multistep=odeint(field, start, times, method="explicit_adams"))  # fmt: skip
+when, state = odeint_event(
+    lambda t, y: torch.stack([y[1], torch.tensor(-9.81)]),
+    torch.tensor([1.0, 0.0]),
+    torch.tensor(0.0),
+    event_fn=lambda t, y: y[0],
+    method="dopri5",
+)
+tell(
+    wanted=wanted,
+    losses=losses,
+    gradients=gradients,
+    further=further,
+    when=when,
+    state=state,
+    multistep=odeint(field, start, times, method="explicit_adams"),
+)

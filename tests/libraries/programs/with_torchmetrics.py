@@ -20,7 +20,9 @@ from torchmetrics.retrieval import RetrievalMAP
 model = fill(nn.Linear(6, 4))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
 values, labels = normal(32, 6), integers(4, 32)
-kinds = MetricCollection({"accuracy": MulticlassAccuracy(4), "f1": MulticlassF1Score(4), "ece": MulticlassCalibrationError(4)})
+kinds = MetricCollection(
+    {"accuracy": MulticlassAccuracy(4), "f1": MulticlassF1Score(4), "ece": MulticlassCalibrationError(4)}
+)
 mean, confusion = MeanMetric(), MulticlassConfusionMatrix(4)
 steps, losses = [], []
 for _ in range(3):
@@ -44,9 +46,16 @@ for metric in (MeanSquaredError(), PearsonCorrCoef(), SpearmanCorrCoef(), R2Scor
     metric.update(guess[20:], truth[20:])
     regression[type(metric).__name__] = metric.compute()
 pictures, others = uniform(2, 3, 32, 32), uniform(2, 3, 32, 32, seed=1)
-tell(losses=losses, steps=steps, whole=whole, mean=mean.compute(), confusion=confusion.compute(), regression=regression,
-     auroc=BinaryAUROC()(torch.sigmoid(guess), integers(2, 40)),
-     ssim=StructuralSimilarityIndexMeasure(data_range=1.0)(pictures, others),
-     psnr=PeakSignalNoiseRatio(data_range=1.0)(pictures, others),
-     map=RetrievalMAP()(torch.sigmoid(guess), integers(2, 40), indexes=integers(4, 40, seed=2)),
-     cosine=pairwise_cosine_similarity(values[:4], values[4:9]))  # fmt: skip
+tell(
+    losses=losses,
+    steps=steps,
+    whole=whole,
+    mean=mean.compute(),
+    confusion=confusion.compute(),
+    regression=regression,
+    auroc=BinaryAUROC()(torch.sigmoid(guess), integers(2, 40)),
+    ssim=StructuralSimilarityIndexMeasure(data_range=1.0)(pictures, others),
+    psnr=PeakSignalNoiseRatio(data_range=1.0)(pictures, others),
+    map=RetrievalMAP()(torch.sigmoid(guess), integers(2, 40), indexes=integers(4, 40, seed=2)),
+    cosine=pairwise_cosine_similarity(values[:4], values[4:9]),
+)

@@ -26,10 +26,11 @@ class Equation(nn.Module):
 class Given(BaseBrownian):
     """A path through numbers of NumPy's at the times k / 20, straight in between."""
 
+    shape, dtype, device, levy_area_approximation = (6, 2), torch.float64, torch.device("cpu"), "none"
+
     def __init__(self):
         super().__init__()
         self.path = torch.cat([torch.zeros(1, 6, 2), normal(20, 6, 2, dtype=torch.float64).cumsum(0) / 20**0.5])
-        self.shape, self.dtype, self.device, self.levy_area_approximation = (6, 2), torch.float64, "cpu", "none"
 
     def at(self, t):
         place = float(t) * 20
@@ -57,5 +58,10 @@ further = train(equation, lambda: sdeint_adjoint(equation, start, times, bm=nois
 interval = BrownianInterval(0.0, 1.0, size=(2000, 1), entropy=1)
 increment = interval(0.25, 0.75)
 consistent = bool(torch.allclose(interval(0.25, 0.5) + interval(0.5, 0.75), increment))
-tell(losses=losses, gradients=gradients, further=further, consistent=consistent,
-     near=bool((increment.std() - 0.5**0.5).abs() < 0.06))  # fmt: skip
+tell(
+    losses=losses,
+    gradients=gradients,
+    further=further,
+    consistent=consistent,
+    near=bool((increment.std() - 0.5**0.5).abs() < 0.06),
+)

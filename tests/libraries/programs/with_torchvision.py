@@ -23,5 +23,15 @@ fit = generalized_box_iou_loss(boxes[:3], boxes[3:], reduction="sum")
 fit.backward()
 focal = sigmoid_focal_loss(normal(4, 5), F.one_hot(labels, 5).float(), reduction="mean")
 grid = torchvision.utils.make_grid(images, nrow=2)
-tell(losses=losses, gradients=gradients, images=images, middle=features["middle"], last=features["last"],
-     overlap=overlap, fit=fit, grad=boxes.grad, focal=focal, grid=grid)  # fmt: skip
+tell(
+    losses=losses,
+    gradients=gradients,
+    images=images,
+    middle=features["middle"],
+    last=features["last"],
+    overlap=overlap,
+    fit=fit,
+    grad=boxes.grad,
+    focal=focal,
+    grid=grid,
+)

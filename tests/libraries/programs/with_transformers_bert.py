@@ -4,9 +4,17 @@ import torch
 from numpy_numbers import fill, integers, norms_of_gradients, tell, train
 from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification
 
-config = BertConfig(vocab_size=50, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=48,
-                    max_position_embeddings=16, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
-                    num_labels=3)  # fmt: skip
+config = BertConfig(
+    vocab_size=50,
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=48,
+    max_position_embeddings=16,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+    num_labels=3,
+)
 tokens, mask = integers(50, 3, 12), torch.ones(3, 12, dtype=torch.int64)
 mask[1, 8:] = 0
 labels = tokens.masked_fill(integers(2, 3, 12, seed=1) == 0, -100)

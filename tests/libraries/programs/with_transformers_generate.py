@@ -4,11 +4,39 @@ cache."""
 from numpy_numbers import fill, integers, tell, train
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
-gpt = fill(GPT2LMHeadModel(GPT2Config(vocab_size=30, n_positions=32, n_embd=32, n_layer=2, n_head=2, resid_pdrop=0.0,
-    embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=0, eos_token_id=29, pad_token_id=0)))  # fmt: skip
-llama = fill(LlamaForCausalLM(LlamaConfig(vocab_size=30, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
-    num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64, bos_token_id=0, eos_token_id=29,
-    pad_token_id=0)))  # fmt: skip
+gpt = fill(
+    GPT2LMHeadModel(
+        GPT2Config(
+            vocab_size=30,
+            n_positions=32,
+            n_embd=32,
+            n_layer=2,
+            n_head=2,
+            resid_pdrop=0.0,
+            embd_pdrop=0.0,
+            attn_pdrop=0.0,
+            bos_token_id=0,
+            eos_token_id=29,
+            pad_token_id=0,
+        )
+    )
+)
+llama = fill(
+    LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=30,
+            hidden_size=32,
+            intermediate_size=48,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            max_position_embeddings=64,
+            bos_token_id=0,
+            eos_token_id=29,
+            pad_token_id=0,
+        )
+    )
+)
 tokens = integers(28, 2, 10) + 1
 results = {}
 for name, model in {"gpt": gpt, "llama": llama}.items():

@@ -7,8 +7,16 @@ import torch
 from numpy_numbers import fill, integers, tell, train
 from transformers import AutoConfig, AutoModelForMaskedLM, BertConfig, BertForMaskedLM
 
-config = BertConfig(vocab_size=50, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=48,
-                    max_position_embeddings=16, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)  # fmt: skip
+config = BertConfig(
+    vocab_size=50,
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=48,
+    max_position_embeddings=16,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+)
 tokens = integers(50, 3, 12)
 model = fill(BertForMaskedLM(config))
 losses = train(model, lambda: model(input_ids=tokens, labels=tokens).loss)
@@ -26,5 +34,14 @@ with tempfile.TemporaryDirectory() as folder:
     shards = len([name for name in os.listdir(folder) if name.endswith(".safetensors")])
     again = BertForMaskedLM.from_pretrained(folder)
     logits = again(input_ids=tokens).logits
-tell(losses=losses, files=files, same=same, tied=tied, further=further, half=str(half.dtype), width=width,
-     shards=shards, logits=logits)  # fmt: skip
+tell(
+    losses=losses,
+    files=files,
+    same=same,
+    tied=tied,
+    further=further,
+    half=str(half.dtype),
+    width=width,
+    shards=shards,
+    logits=logits,
+)

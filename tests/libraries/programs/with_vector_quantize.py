@@ -41,6 +41,15 @@ quantized, found, auxiliary = free(x, inv_temperature=10.0)
 residual = ResidualVQ(dim=6, codebook_size=8, num_quantizers=2).eval()
 for k, layer in enumerate(residual.layers):
     layer._codebook.embed.data.copy_(normal(1, 8, 6, seed=k))
-tell(losses=losses, gradients=gradients, decoded=decoded, indices=indices, book=model.quantize.codebook, further=further,
-     codes=finite(x)[1], free=[quantized, found, auxiliary], residual=list(residual(x)[:2]),
-     count=torch.bincount(indices.flatten(), minlength=8))  # fmt: skip
+tell(
+    losses=losses,
+    gradients=gradients,
+    decoded=decoded,
+    indices=indices,
+    book=model.quantize.codebook,
+    further=further,
+    codes=finite(x)[1],
+    free=[quantized, found, auxiliary],
+    residual=list(residual(x)[:2]),
+    count=torch.bincount(indices.flatten(), minlength=8),
+)
