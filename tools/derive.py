@@ -11,6 +11,7 @@ ops.json      the same                                what ``GET /v1/ops`` answe
 errors.md     ``gradwire_protocol.errors.BY_CODE``    the error vocabulary
 settings.md   ``gradwire_server.settings.settings.Settings``   what the environment sets
 metrics.md    ``gradwire_server.observability.metrics.METRICS``     what ``/metrics`` tells
+libraries.md  ``tests/libraries/results.json``        what :mod:`tools.libraries` says of the last run
 ============= ======================================= ===========================================
 
 Beside these pages of docs/, the ``.pyi`` files of the client are what :mod:`tools.stubs` finds of its namespaces, and
@@ -42,7 +43,7 @@ from gradwire_server.observability.metrics import METRICS, PREFIX
 from gradwire_server.routes.ops import encoded
 from gradwire_server.settings.settings import Settings, variable
 
-from . import coverage, storage_dtypes, stubs, typescript
+from . import coverage, libraries, storage_dtypes, stubs, typescript
 from .vectors import derivation
 from .vectors.store import FOLDER as VECTORS
 from .vectors.store import Broken
@@ -258,6 +259,7 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "settings.md": settings_page,
     "metrics.md": metrics_page,
     "storage_dtypes.py": storage_dtypes.table,
+    "libraries.md": libraries.page,
     **stubs.STUBS,
     **typescript.PAGES,
 }
