@@ -43,25 +43,23 @@ def stand_in(shown: str, instead: str = "", module: str = __name__) -> StandIn:
     return StandIn(name, (), about)
 
 
-def fill(module: str, names: Iterable[str], instead: str) -> None:
-    """Put names that are refused where they are called into a module of gradwire, and into its ``__all__``.
-
-    Names that it has stay.
+def stand_ins(module: str, names: str | Iterable[str], instead: str) -> dict[str, StandIn]:
+    """The classes for several names of one module, by name.
 
     Args:
         module: the module's full name.
-        names: the names.
+        names: the names, or one string with spaces between them.
         instead: why they are not supported, or what to use instead.
     """
-    given = vars(sys.modules[module])
     place = module.replace("gradwire", "torch", 1)
-    made = {name: stand_in(f"{place}.{name}", instead, module) for name in names if name not in given}
+    several = names.split() if isinstance(names, str) else names
+    return {name: stand_in(f"{place}.{name}", instead, module) for name in several}
+
+
+def fill(module: str, names: str | Iterable[str], instead: str) -> None:
+    """Put the :func:`stand_ins` of names that a module has not into it, and into its ``__all__``."""
+    given = vars(sys.modules[module])
+    made = {name: cls for name, cls in stand_ins(module, names, instead).items() if name not in given}
     given.update(made)
     if "__all__" in given:
         given["__all__"] = [*given["__all__"], *(name for name in made if not name.startswith("_"))]
-
-
-def stand_ins(module: str, names: str, instead: str) -> dict[str, StandIn]:
-    """The classes for several names of one module, to be put into its namespace."""
-    place = module.replace("gradwire", "torch", 1)
-    return {name: stand_in(f"{place}.{name}", instead, module) for name in names.split()}
