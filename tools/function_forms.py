@@ -1,12 +1,15 @@
 """How PyTorch's traces record the calls of its Python functions, by what they show.
 
-``python -m tools.function_forms`` writes ``client/gradwire/fx/function_forms.json``. It needs PyTorch.
+``python -m tools.function_forms`` writes ``client/gradwire/fx/function_forms.json``; with ``--check`` it exits 1 if the
+file says something else. It needs PyTorch, and a process of its own: it calls functions with proxies, and some of them
+change settings.
 """
 
 from __future__ import annotations
 
 import inspect
 import json
+import sys
 import warnings
 from pathlib import Path
 from types import FunctionType
@@ -22,7 +25,8 @@ def derived() -> dict[str, Any]:
 
     _names.home_of(len)
     paths = sorted({".".join(part for part in home if part) for home in _names._homes.values()})
-    found = {path: _form(path) for path in paths if path.partition(".")[0] not in ("fx", "utils")}
+    asked = [p for p in paths if p.partition(".")[0] not in ("fx", "utils") and not p.startswith(("set_", "use_"))]
+    found = {path: _form(path) for path in asked}
     return {path: form for path, form in found.items() if form is not None}
 
 
@@ -65,4 +69,6 @@ def _form(path: str) -> Any:
 
 
 if __name__ == "__main__":
+    if "--check" in sys.argv:
+        sys.exit(json.loads(FILE.read_text()) != derived())
     FILE.write_text(json.dumps(derived(), indent=1).replace("\n   ", "").replace("\n  ]", "]") + "\n")

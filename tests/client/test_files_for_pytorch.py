@@ -16,6 +16,7 @@ from tests.side_by_side import described
 
 import gradwire as gw
 from gradwire import nn, optim
+from gradwire_protocol import dtypes
 
 pytestmark = pytest.mark.usefixtures("session")
 
@@ -32,7 +33,7 @@ def in_pytorch(value: object, trusted: bool = False):
     return torch.load(written(value), weights_only=not trusted)
 
 
-DTYPES = sorted({value.name for value in vars(gw).values() if isinstance(value, gw.dtype)})
+DTYPES = [dtype.name for dtype in dtypes.ALL]
 
 
 def test_tensors_of_every_dtype_arrive_bit_for_bit():

@@ -6,12 +6,7 @@ from .graph_module import GraphModule
 from .interpreter import Interpreter, Transformer
 from .node import Node, has_side_effect, map_arg
 from .proxy import Proxy
-
-from ._dispatch import install as _install  # isort: skip
-
 from .subgraph_rewriter import replace_pattern
-
-_install()
 
 __all__ = [
     "PH", "CodeGen", "Graph", "GraphModule", "Interpreter", "Node", "Proxy", "ProxyableClassMeta", "Tracer",

@@ -3,7 +3,8 @@
 Functions of the op table ask for it (``TRACERS``) off their fast path. One that is written in Python would look into
 the proxy, and be recorded as what it is made of. A wrapper around each would cost every call something, also in
 programs that never trace, and would miss references that a program has already (``self.act = F.gelu``). So the
-functions stay the objects they are, and get other code when this module is loaded, which asks for a proxy first.
+functions stay the objects they are, and get other code before the first proxy is made, which asks for one. A program
+that imports ``torch.fx`` and never traces keeps the functions as they are.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from .._core.dispatch.overrides import PUBLIC, TRACERS
 from .._core.modules.parameter import Parameter
 from .._core.tensor.tensor import Tensor
 from ._names import NAMESPACES
-from .proxy import Proxy
+from .proxy import BEFORE_THE_FIRST, Proxy
 
 MARK: Final = "what is called instead"
 ASKING: Final = """
@@ -33,6 +34,8 @@ def with_cells({cells}):
     return asking
 """
 """Code that calls the constant in it, and closes over as many variables as the function that gets it."""
+DEEPEST: Final = 8
+"""How many containers a proxy is looked for in. A sequence may contain itself."""
 PLAIN: Final = frozenset({Tensor, Parameter, Size, DType, device, bool, int, float, complex, str, type(None)})
 """Classes of arguments that have no proxy in them."""
 KEPT: Final = frozenset({
@@ -47,26 +50,28 @@ METHODS_KEPT: Final = frozenset({
 """Methods of tensors that take no tensor or size."""
 
 
-def with_proxy(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Proxy | None:
-    """The first proxy among arguments, also inside of tuples, lists, dicts and slices."""
+def with_proxy(args: tuple[Any, ...], kwargs: dict[str, Any], depth: int = 0) -> Proxy | None:
+    """The first proxy among arguments, also inside of tuples, lists, dicts and slices, up to :data:`DEEPEST`."""
     for value in args:
-        if type(value) not in PLAIN and (found := _proxy_in(value)) is not None:
+        if type(value) not in PLAIN and (found := _proxy_in(value, depth)) is not None:
             return found
     for value in kwargs.values():
-        if type(value) not in PLAIN and (found := _proxy_in(value)) is not None:
+        if type(value) not in PLAIN and (found := _proxy_in(value, depth)) is not None:
             return found
     return None
 
 
-def _proxy_in(value: Any) -> Proxy | None:
+def _proxy_in(value: Any, depth: int) -> Proxy | None:
     if isinstance(value, Proxy):
         return value
+    if depth == DEEPEST:
+        return None
     if isinstance(value, (list, tuple)):
-        return with_proxy(tuple(value), {})
+        return with_proxy(tuple(value), {}, depth + 1)
     if isinstance(value, dict):
-        return with_proxy((), value)
+        return with_proxy((), value, depth + 1)
     if isinstance(value, slice):
-        return with_proxy((value.start, value.stop, value.step), {})
+        return with_proxy((value.start, value.stop, value.step), {}, depth + 1)
     return None
 
 
@@ -142,5 +147,7 @@ def install() -> None:
     for function in {id(found): found for found in _written_in_python()}.values():
         leave_to_proxies(function)
 
+
+BEFORE_THE_FIRST.append(install)
 
 __all__ = ["install", "leave_to_proxies", "with_proxy"]

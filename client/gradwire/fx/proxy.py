@@ -183,6 +183,10 @@ def _instruction(frame: FrameType) -> tuple[list[dis.Instruction], int]:
     return found, bisect_left(found, frame.f_lasti, key=lambda step: step.offset)
 
 
+BEFORE_THE_FIRST: Final[list[Callable[[], None]]] = []
+"""What is to be done before there is a proxy; done once."""
+
+
 class Proxy:
     """Stands for the value of a node.
 
@@ -194,6 +198,8 @@ class Proxy:
     tracer: TracerBase
 
     def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
+        while BEFORE_THE_FIRST:
+            BEFORE_THE_FIRST.pop()()
         self.tracer = GraphAppendingTracer(node.graph) if tracer is None else tracer
         self.node = node
 
