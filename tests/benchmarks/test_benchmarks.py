@@ -16,11 +16,14 @@ from benchmarks.delay import Relay, precise_loop
 from benchmarks.report import Plan, Row, Target
 from benchmarks.timing import Figures, interleave, paired_ratios
 
+from tests.soak import benchmarks as long_benchmarks
+
 from . import test_runs_of_models, test_runs_of_parts, test_runs_of_steps
 
 
 def test_every_benchmark_is_run_by_a_test() -> None:
-    tested = [*test_runs_of_models.NAMES, *test_runs_of_steps.NAMES, *test_runs_of_parts.NAMES]
+    quick = [*test_runs_of_models.NAMES, *test_runs_of_steps.NAMES, *test_runs_of_parts.NAMES]
+    tested = [*quick, *long_benchmarks.NAMES]
     assert sorted(tested) == sorted(NAMES)
 
 
