@@ -386,3 +386,17 @@ def test_tracing_leaves_modules_as_they_were() -> None:
         fx.symbolic_trace(lambda x: 1 if x else 2)
     assert (gradwire.nn.Module.__call__, gradwire.nn.Module.__getattr__) == before
     assert "gradwire.fx" in sys.modules and not fx._symbolic_trace.is_fx_tracing()
+
+
+def test_functions_are_as_they_were_when_no_proxy_is_left() -> None:
+    function = gradwire.nn.functional.cross_entropy
+    before = function.__code__
+    proxy = fx.Proxy(fx.Graph().placeholder("x"))
+    assert function.__code__ is not before
+    assert "cross_entropy" in function(proxy, proxy).node.name
+    del proxy
+    import_module("gc").collect()
+    assert function.__code__ is before
+    with pytest.warns(UserWarning, match="size_average") as told:
+        gradwire.nn.functional.mse_loss(gradwire.ones(2), gradwire.ones(2), size_average=True)
+    assert told[0].filename == __file__

@@ -3,8 +3,8 @@
 Functions of the op table ask for it (``TRACERS``) off their fast path. One that is written in Python would look into
 the proxy, and be recorded as what it is made of. A wrapper around each would cost every call something, also in
 programs that never trace, and would miss references that a program has already (``self.act = F.gelu``). So the
-functions stay the objects they are, and get other code before the first proxy is made, which asks for one. A program
-that imports ``torch.fx`` and never traces keeps the functions as they are.
+functions stay the objects they are, and have other code while there are proxies, which asks for one. Outside of traces
+they are as they were, and warnings name the line of their caller.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .._core.dispatch.overrides import PUBLIC, TRACERS
 from .._core.modules.parameter import Parameter
 from .._core.tensor.tensor import Tensor
 from ._names import NAMESPACES
-from .proxy import BEFORE_THE_FIRST, Proxy
+from .proxy import AFTER_THE_LAST, BEFORE_THE_FIRST, Proxy
 
 MARK: Final = "what is called instead"
 ASKING: Final = """
@@ -103,8 +103,8 @@ def _code(before: CodeType, ask: Callable[..., Any]) -> CodeType:
     )  # fmt: skip
 
 
-def leave_to_proxies(function: FunctionType) -> None:
-    """Have a function leave calls with a proxy to it."""
+def leaving_to_proxies(function: FunctionType) -> CodeType:
+    """Code for a function that leaves calls with a proxy to it."""
     plain = FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
     )
@@ -124,7 +124,7 @@ def leave_to_proxies(function: FunctionType) -> None:
 
     if "__signature__" not in vars(function) and not hasattr(function, "__wrapped__"):
         function.__wrapped__ = plain  # type: ignore[attr-defined]  # its signature is shown
-    function.__code__ = _code(function.__code__, ask)
+    return _code(function.__code__, ask)
 
 
 def _written_in_python() -> Iterator[FunctionType]:
@@ -141,13 +141,28 @@ def _written_in_python() -> Iterator[FunctionType]:
                 yield value
 
 
+@cache
+def _codes() -> list[tuple[FunctionType, CodeType, CodeType]]:
+    """Each function, its own code, and the code that it has while there are proxies."""
+    functions = {id(found): found for found in _written_in_python()}.values()
+    return [(function, function.__code__, leaving_to_proxies(function)) for function in functions]
+
+
 def install() -> None:
-    """Have all of them do so."""
+    """Have all functions leave calls with a proxy to it."""
     TRACERS[:] = [recorded]
-    for function in {id(found): found for found in _written_in_python()}.values():
-        leave_to_proxies(function)
+    for function, _, asking in _codes():
+        function.__code__ = asking
+
+
+def remove() -> None:
+    """Give all functions their own code back."""
+    TRACERS.clear()
+    for function, own, _ in _codes():
+        function.__code__ = own
 
 
 BEFORE_THE_FIRST.append(install)
+AFTER_THE_LAST.append(remove)
 
-__all__ = ["install", "leave_to_proxies", "with_proxy"]
+__all__ = ["install", "remove", "with_proxy"]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from types import FrameType
 from typing import Any, Final
+from weakref import ref
 
 from gradwire_protocol.errors import ArgumentError, GradwireError
 
@@ -184,7 +185,25 @@ def _instruction(frame: FrameType) -> tuple[list[dis.Instruction], int]:
 
 
 BEFORE_THE_FIRST: Final[list[Callable[[], None]]] = []
-"""What is to be done before there is a proxy; done once."""
+AFTER_THE_LAST: Final[list[Callable[[], None]]] = []
+"""What is done when there is a proxy, and when there is none any more."""
+
+_LIVING: Final[dict[int, ref[Proxy]]] = {}
+
+
+def _count(proxy: Proxy) -> None:
+    number = id(proxy)
+    if not _LIVING:
+        for prepare in BEFORE_THE_FIRST:
+            prepare()
+    _LIVING[number] = ref(proxy, lambda _: _forget(number))
+
+
+def _forget(number: int) -> None:
+    _LIVING.pop(number, None)
+    if not _LIVING:
+        for restore in AFTER_THE_LAST:
+            restore()
 
 
 class Proxy:
@@ -198,8 +217,7 @@ class Proxy:
     tracer: TracerBase
 
     def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
-        while BEFORE_THE_FIRST:
-            BEFORE_THE_FIRST.pop()()
+        _count(self)
         self.tracer = GraphAppendingTracer(node.graph) if tracer is None else tracer
         self.node = node
 
@@ -214,9 +232,11 @@ class Proxy:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ = state
+        _count(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Proxy:
         made = Proxy.__new__(type(self))
+        _count(made)
         for key, value in self.__dict__.items():
             try:
                 made.__dict__[key] = copy.deepcopy(value, memo)

@@ -76,8 +76,9 @@ def function_of(op: Op, method: bool = False) -> Callable[..., Any]:
                             return made
             elif several and (made := recorded_again(several, args)) is not NOT_APPLICABLE:
                 return made
-        if TRACERS and (made := TRACERS[0](function, args, kwargs)) is not NotImplemented:
-            return made
+        for recorded in TRACERS:
+            if (made := recorded(function, args, kwargs)) is not NotImplemented:
+                return made
         if kwargs:
             if "input" in kwargs and op.params and op.params[0].name == "self":
                 kwargs["self"] = kwargs.pop("input")
