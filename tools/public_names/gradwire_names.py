@@ -9,8 +9,9 @@ from types import ModuleType
 from typing import Any, Final
 
 import gradwire
-from gradwire._core.surface.argument_aliases import NUMPY, OF_ONE
+from gradwire._core.surface.argument_aliases import HINTS, NUMPY, OF_ONE, ONE_VALUE
 from gradwire._core.surface.stand_ins import StandIn
+from gradwire._core.surface.unsupported import AbsentAttribute
 from gradwire.cli.running.names import counterpart
 
 from .torch_names import Names
@@ -67,7 +68,7 @@ def _lacking_members(cls: Any, members: dict[str, list[str]], full: str) -> Iter
         value = inspect.getattr_static(cls, name, _MISSING)
         if value is _MISSING and name in _annotated(cls):
             continue  # an attribute of its instances
-        if value is _MISSING or _attribute(cls, name) is _MISSING:
+        if value is _MISSING or isinstance(value, (AbsentAttribute, StandIn)):
             yield f"{full}.{name}"
         elif callable(value):
             yield from (f"{full}.{name}({keyword}=)" for keyword in _not_taken(value, keywords, name))
@@ -87,6 +88,8 @@ def _not_taken(function: Any, keywords: list[str], name: str) -> list[str]:
     if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
         return []
     own_name = getattr(function, "__name__", name)
+    plain = name.removesuffix("_copy")
     taken = {*parameters, *_OPTION_OF_NATIVE, *OF_ONE.get(name, {}), *OF_ONE.get(own_name, {})}
+    taken |= {*ONE_VALUE.get(name, {}), *HINTS.get(plain, ())}
     taken |= {other for other, own in NUMPY.items() if own in taken}
     return [keyword for keyword in keywords if keyword not in taken]
