@@ -32,7 +32,7 @@ OF_ONE: Final[dict[str, dict[str, str]]] = {
 
 _MADE: Final[dict[str, Any]] = {"layout": (None, strided), "pin_memory": (None, False), "requires_grad": (False,)}
 ONE_VALUE: Final[dict[str, dict[str, tuple[Any, ...]]]] = {
-    **dict.fromkeys(("addmm", "baddbmm", "bmm", "mm"), {"out_dtype": ()}),
+    **{name: {"out_dtype": ()} for name in ("addmm", "baddbmm", "bmm", "mm")},
     "embedding": {"sparse": (False,)},
     "gather": {"sparse_grad": (False,)},
     "tril_indices": _MADE,
