@@ -107,7 +107,7 @@ fails("torch.sparse_coo_tensor([[0]], [1.0])")
 fails("torch.nn.Invented()")
 fails("torch.nn.functional.invented(x)")
 fails("x.to_sparse_bsr((1, 1))")
-fails("import torch.utils.tensorboard")
+fails("import torch.utils.benchmark")
 fails("from torch import sparse_coo_tensor")
 fails("from torch.nn import Invented")
 fails("from torch.nn.modules.conv import Invented")
@@ -117,7 +117,7 @@ assert not hasattr(torch, "invented") and not hasattr(torch.nn, "Invented") and 
 assert getattr(torch, "invented", 3) == 3 and not hasattr(torch, "session")
 assert torch.distributed.is_available() and not torch.backends.mps.is_available()
 try:
-    import torch.utils.tensorboard
+    import torch.utils.benchmark
 except ImportError:
     print("fell back")
 """
@@ -127,7 +127,7 @@ def test_what_is_lacking_is_told_by_its_name_and_can_be_asked_for(start):
     lines = printed(start("program.py", files={"program.py": ABSENT})).splitlines()
     names = [
         "torch.sparse_coo_tensor", "torch.nn.Invented", "torch.nn.functional.invented", "Tensor.to_sparse_bsr",
-        "torch.utils.tensorboard", "torch.sparse_coo_tensor", "torch.nn.Invented", "torch.nn.modules.conv.Invented",
+        "torch.utils.benchmark", "torch.sparse_coo_tensor", "torch.nn.Invented", "torch.nn.modules.conv.Invented",
         "torch.jit.invented", "torch.session",
     ]  # fmt: skip
     for line, name in zip(lines, names, strict=False):
