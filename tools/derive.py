@@ -2,17 +2,20 @@
 
 ``python -m tools.derive`` writes them; ``python -m tools.derive --check`` exits 1 and names those that are stale.
 
-============= ======================================= ===========================================
-page          follows from                            which is
-============= ======================================= ===========================================
-ops.md        ``gradwire_protocol.table.TABLE``       the op table, for people; and what
-                                                      :mod:`tools.coverage` says of PyTorch's
-ops.json      the same                                what ``GET /v1/ops`` answers
-errors.md     ``gradwire_protocol.errors.BY_CODE``    the error vocabulary
-settings.md   ``gradwire_server.settings.settings.Settings``   what the environment sets
-metrics.md    ``gradwire_server.observability.metrics.METRICS``     what ``/metrics`` tells
-libraries.md  ``tests/libraries/results.json``        what :mod:`tools.libraries` says of the last run
-============= ======================================= ===========================================
+================ ======================================= ===========================================
+page             follows from                            which is
+================ ======================================= ===========================================
+ops.md           ``gradwire_protocol.table.TABLE``       the op table, for people; and what
+                                                         :mod:`tools.coverage` says of PyTorch's
+ops.json         the same                                what ``GET /v1/ops`` answers
+errors.md        ``gradwire_protocol.errors.BY_CODE``    the error vocabulary
+settings.md      ``gradwire_server.settings.settings.Settings``   what the environment sets
+metrics.md       ``gradwire_server.observability.metrics.METRICS``     what ``/metrics`` tells
+libraries.md     ``tests/libraries/results.json``        what :mod:`tools.libraries` says of the last run
+missing-names.md ``tools/public_names/torch.json``       what :mod:`tools.public_names` finds that
+                                                         gradwire lacks of PyTorch, and why
+differences.md   the same                                its derived part: the reasons, counted
+================ ======================================= ===========================================
 
 Beside these pages of docs/, the ``.pyi`` files of the client are what :mod:`tools.stubs` finds of its namespaces, and
 :mod:`tools.typescript` derives the TypeScript client's table, types and errors. The protocol's ``storage_dtypes.py``
@@ -44,6 +47,7 @@ from gradwire_server.routes.ops import encoded
 from gradwire_server.settings.settings import Settings, variable
 
 from . import coverage, libraries, storage_dtypes, stubs, typescript
+from .public_names import page as missing_names
 from .vectors import derivation
 from .vectors.store import FOLDER as VECTORS
 from .vectors.store import Broken
@@ -252,6 +256,12 @@ def metrics_page() -> str:
 
 # Writing and checking
 
+
+def differences_page() -> str:
+    """The page as it is written by hand, with its derived part renewed."""
+    return missing_names.with_table((DOCS / "differences.md").read_text(encoding="utf-8"))
+
+
 PAGES: Final[dict[str, Callable[[], str]]] = {
     "ops.md": ops_page,
     "ops.json": ops_json,
@@ -260,6 +270,8 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "metrics.md": metrics_page,
     "storage_dtypes.py": storage_dtypes.table,
     "libraries.md": libraries.page,
+    missing_names.PAGE: missing_names.page,
+    "differences.md": differences_page,
     **stubs.STUBS,
     **typescript.PAGES,
 }

@@ -70,6 +70,7 @@ from ._core.context.modes import (
     is_grad_enabled,
     is_inference_mode_enabled,
     no_grad,
+    set_anomaly_enabled,
     set_grad_enabled,
 )
 from ._core.context.size import Size, device
@@ -207,6 +208,9 @@ _INSIDE_OF = {
     "compile": "_core.compiling.function", "each": "_core.compiling.repeating",
     "embedded_server": "_core.wire.embedded_server", "get_device_module": "accelerator",
     "replace_torch": "cli.running.finder",
+    "AcceleratorError": "accelerator",
+    "DisableTorchFunction": "overrides", "DisableTorchFunctionSubclass": "overrides",
+    "from_file": "_core.surface.typed_storages",
     "Future": "futures", "ScriptFunction": "jit", "ScriptModule": "jit",
     **dict.fromkeys(_PLAIN, "_core.composed.plain_names"),
     **dict.fromkeys(_NUMBERED, "nn.functional.numbered"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import types
 import typing
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Union, get_args, get_origin
@@ -209,7 +210,10 @@ def register_fake(
     return func
 
 
-impl_abstract = register_fake
+def impl_abstract(qualname: Any, func: Any = None, *, lib: Library | None = None, _stacklevel: int = 1) -> Any:
+    """:func:`register_fake` under its older name."""
+    warnings.warn("torch.library.impl_abstract is now torch.library.register_fake", FutureWarning, stacklevel=2)
+    return register_fake(qualname, func, lib=lib)
 
 
 def register_autograd(
@@ -359,13 +363,14 @@ def _schema_type(annotation: Any) -> str:
     raise ArgumentValueError(f"infer_schema(func): type {annotation!r:.80} is none that an operation can have")
 
 
-def infer_schema(prototype_function: Any, /, *, mutates_args: Any, op_name: str | None = None) -> str:
+def infer_schema(prototype_function: Any, /, *, mutates_args: Any, op_name: str | None = None, tags: Any = ()) -> str:
     """The schema of a function, from its annotations.
 
     Args:
         prototype_function: the function.
         mutates_args: the names of the arguments that it writes to, or ``"unknown"``.
         op_name: a name that the schema begins with.
+        tags: accepted without effect: they are hints for PyTorch's compiler, and no part of the schema.
 
     Raises:
         ArgumentValueError: when an annotation is missing, or is of no type that an operation can have.

@@ -103,12 +103,12 @@ def fails(code):
     told(lambda: exec(code))
 
 x = torch.ones(1)
-fails("torch.sparse_coo_tensor([[0]], [1.0])")
+fails("torch.slice_inverse(x, x)")
 fails("torch.nn.Invented()")
 fails("torch.nn.functional.invented(x)")
-fails("x.to_sparse_bsr((1, 1))")
-fails("import torch.utils.tensorboard")
-fails("from torch import sparse_coo_tensor")
+fails("x.slice_inverse(x)")
+fails("import torch.utils.benchmark")
+fails("from torch import slice_inverse")
 fails("from torch.nn import Invented")
 fails("from torch.nn.modules.conv import Invented")
 fails("torch.jit.invented(fails)")
@@ -117,7 +117,7 @@ assert not hasattr(torch, "invented") and not hasattr(torch.nn, "Invented") and 
 assert getattr(torch, "invented", 3) == 3 and not hasattr(torch, "session")
 assert torch.distributed.is_available() and not torch.backends.mps.is_available()
 try:
-    import torch.utils.tensorboard
+    import torch.utils.benchmark
 except ImportError:
     print("fell back")
 """
@@ -126,8 +126,8 @@ except ImportError:
 def test_what_is_lacking_is_told_by_its_name_and_can_be_asked_for(start):
     lines = printed(start("program.py", files={"program.py": ABSENT})).splitlines()
     names = [
-        "torch.sparse_coo_tensor", "torch.nn.Invented", "torch.nn.functional.invented", "Tensor.to_sparse_bsr",
-        "torch.utils.tensorboard", "torch.sparse_coo_tensor", "torch.nn.Invented", "torch.nn.modules.conv.Invented",
+        "torch.slice_inverse", "torch.nn.Invented", "torch.nn.functional.invented", "Tensor.slice_inverse",
+        "torch.utils.benchmark", "torch.slice_inverse", "torch.nn.Invented", "torch.nn.modules.conv.Invented",
         "torch.jit.invented", "torch.session",
     ]  # fmt: skip
     for line, name in zip(lines, names, strict=False):
@@ -139,9 +139,9 @@ def test_what_is_lacking_is_told_by_its_name_and_can_be_asked_for(start):
 def test_gradwire_itself_tells_what_it_lacks():
     import gradwire
 
-    with pytest.raises(NotImplementedError, match="sparse_coo_tensor"):
-        gradwire.sparse_coo_tensor()
-    assert not hasattr(gradwire, "sparse_coo_tensor")
+    with pytest.raises(NotImplementedError, match="slice_inverse"):
+        gradwire.slice_inverse()
+    assert not hasattr(gradwire, "slice_inverse")
     assert not hasattr(gradwire.ones(1), "invented")
 
 
@@ -162,7 +162,7 @@ def test_the_nearest_name_is_suggested():
 
 def test_every_counterpart_in_the_table_exists():
     assert {name for name in ELSEWHERE if counterpart(name) is None} == set()
-    for name in ("session", "nn._private", "cli", "_core", "viz", "aio", "sparse", "nn.invented", "linalg.invented"):
+    for name in ("session", "nn._private", "cli", "_core", "viz", "aio", "nn.invented", "linalg.invented"):
         assert counterpart(name) is None
 
 

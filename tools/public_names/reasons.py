@@ -16,70 +16,98 @@ WHOLE: Final = (
 REASONS: Final[dict[str, str]] = {
     "Sparse tensors are not supported": """
         torch.sparse* torch.*sparse* torch.Tensor.*sparse* torch.Tensor.coalesce torch.Tensor.is_coalesced
-        torch.Tensor.*indices torch.Tensor.values torch.Tensor.dense_dim torch.*_indices_copy torch.indices_copy
-        torch.values_copy torch.smm torch.dsmm torch.hsmm torch.spmm torch.hspmm torch.saddmm torch.sspaddmm
-        torch.Tensor.smm torch.Tensor.sspaddmm
+        torch.Tensor.*indices torch.Tensor.values torch.*_indices_copy torch.indices_copy torch.values_copy
+        torch.smm torch.hsmm torch.hspmm torch.saddmm torch.sspaddmm torch.Tensor.smm torch.Tensor.sspaddmm
     """,
-    "Nested and masked tensors are not supported": """
-        torch.nested* torch.Tensor.to_padded_tensor torch.masked.*
-    """,
-    "Quantized tensors are not supported": """
-        torch.ao torch.quantization* torch.nn.quantiz* torch.nn.qat* torch.nn.intrinsic* torch.q* torch.Tensor.q*
-        torch.*quantize* torch.*qparams* torch.fbgemm* torch.int_repr torch.Tensor.int_repr torch.Tensor.dequantize
-        torch.dequantize torch.backends.quantized torch.fused_moving_avg_obs_fake_quant torch.jit.quantized*
-        torch.utils.mobile_optimizer
+    "Nested and masked tensors are not supported": "torch.nested* torch.Tensor.to_padded_tensor torch.masked.*",
+    "Quantization is not supported": """
+        torch.ao torch.quantization torch.nn.quant* torch.nn.qat torch.nn.intrinsic torch.q* torch.Tensor.q*
+        torch.*quantize* torch.*qparams* torch.fbgemm* torch.int_repr torch.Tensor.int_repr
+        torch.fused_moving_avg_obs_fake_quant torch.jit.quantized* torch.utils.mobile_optimizer
     """,
     "Named dimensions are not supported": "torch.*(names=)",
     "Element types smaller than a byte, and types that no library computes with, are not supported": """
-        torch.bit torch.bits* torch.int[1-7] torch.uint[1-7] torch.float4* torch.float8* torch.complex32 torch.chalf
-        torch.Tensor.chalf torch.quint*
+        torch.Tensor.chalf torch.storage.*.float8_*fnuz
+    """,
+    "Ranks exchange tensors on the server, without PyTorch's back ends, stores, communication hooks and shards": """
+        torch.distributed.*
+    """,
+    "The server averages the gradients of data parallel programs": "torch.nn.parallel.*",
+    "PyTorch's prototypes, most of them for kernels of new GPUs": """
+        torch.nn.functional.ScalingType torch.nn.functional.SwizzleType torch.nn.functional.*grouped_mm
+        torch.nn.functional.scaled_mm torch.nn.attention.* torch.nn.modules.linear_cross_entropy*
+        torch.autograd.graph.region_activation_memory_budget torch.*.enforce_grad_layout_policy
     """,
     "No Python is compiled from its source, and no program of TorchScript exists": """
-        torch.*Type torch.jit.* torch.Script* torch.JITException torch.CompilationUnit torch.AliasDb torch.Argument*
-        torch.Block torch.CallStack torch.Code torch.CompleteArgumentSpec torch.ConcreteModuleTypeBuilder
-        torch.ErrorReport torch.ExecutionPlan torch.FileCheck torch.FunctionSchema torch.Gradient torch.Graph
-        torch.GraphExecutorState torch.IODescriptor torch.LiteScriptModule torch.LockingLogger torch.NoopLogger
-        torch.Node torch.OperatorInfo torch.PyTorchFile* torch.DeserializationStorageContext torch.DeepCopyMemoTable
-        torch.SerializationStorageContext torch.StaticModule torch.TracingState torch.Type torch.Use torch.Value
-        torch.import_ir_module* torch.parse_* torch.merge_type_from_type_comment torch.unify_type_list torch.fork
-        torch.wait torch.BenchmarkConfig torch.BenchmarkExecutionStats torch.ThroughputBenchmark torch.Capsule
-        torch.utils.ThroughputBenchmark torch.utils.throughput_benchmark torch.utils.bundled_inputs
-        torch.utils.jit* torch.utils.model_dump torch.BufferDict torch.ModuleDict torch.ParameterDict
-        torch.InferredType torch.get_num_interop_threads
+        torch.[A-Z]*Type torch.jit.* torch.Script* torch.JITException torch.CompilationUnit torch.AliasDb
+        torch.Argument* torch.Block torch.CallStack torch.Code torch.CompleteArgumentSpec
+        torch.ConcreteModuleTypeBuilder torch.ErrorReport torch.ExecutionPlan torch.FileCheck torch.FunctionSchema
+        torch.Gradient torch.Graph torch.GraphExecutorState torch.IODescriptor torch.LiteScriptModule
+        torch.LockingLogger torch.NoopLogger torch.Node torch.OperatorInfo torch.PyTorchFile*
+        torch.DeserializationStorageContext torch.DeepCopyMemoTable torch.SerializationStorageContext
+        torch.StaticModule torch.TracingState torch.Type torch.Use torch.Value torch.import_ir_module* torch.parse_*
+        torch.merge_type_from_type_comment torch.unify_type_list torch.fork torch.wait torch.BenchmarkConfig
+        torch.BenchmarkExecutionStats torch.ThroughputBenchmark torch.Capsule torch.utils.ThroughputBenchmark
+        torch.utils.throughput_benchmark torch.utils.bundled_inputs torch.utils.jit* torch.utils.model_dump
+        torch.BufferDict torch.ModuleDict torch.ParameterDict
     """,
-    "No exported programs: a program runs where it is written": """
-        torch.export* torch.nativert* torch.onnx* torch.package* torch.fx.experimental* torch.fx.passes*
-        torch.fx.tensor*
-        torch.sym_* torch.Sym* torch.cond torch.compiler.* torch.compile(*=) torch.Tag torch.DispatchKey*
-        torch.ExcludeDispatchKeyGuard torch.overrides.redispatch_function torch.overrides.enable_reentrant_dispatch
-        torch.func.functionalize torch.utils.mkldnn
+    "Ops go through the op table, not through PyTorch's dispatcher": """
+        torch.DispatchKey* torch.ExcludeDispatchKeyGuard torch.Tag torch.overrides.redispatch_function
+        torch.overrides.enable_reentrant_dispatch torch.func.functionalize torch.func.debug_unwrap
+        torch.library.get_ctx torch.library.get_kernel torch.library.register_torch_dispatch
+        torch.library.Library.register_symm_mem_args
     """,
-    "The server has CPUs and CUDA GPUs, no other devices": """
-        torch.xpu.* torch.mps.* torch.mtia* torch.*miopen* torch.*mkldnn* torch.backends.* torch.*_ipu_* torch.*_xla_*
-        torch.*.ipu torch.*.mtia torch.*.xpu torch.is_vulkan_available torch.profiler.DeviceType.*
-        torch.profiler.itt torch.utils.*privateuse1* torch.utils.backend_registration torch.utils.xpu*
-        torch.serialization.validate_hpu_device torch.contrib*
+    "No program is exported or rewritten by a compiler: it runs where it is written, and compile repeats its ops": """
+        torch.nativert* torch.export torch.package torch.onnx* torch.fx.experimental* torch.fx.passes*
+        torch.fx.tensor* torch.sym_* torch.Sym* torch.compiler.* torch.compile(*=) torch.utils.mkldnn
+        torch.fx.graph.Graph.* torch.fx.config torch.fx.operator_schemas.* torch.fx.graph_module.*
+        torch.fx.traceback.*
+    """,
+    "No C++, CUDA or Triton code of a program's own is compiled or loaded": """
+        torch.utils.cpp_extension.* torch.utils.hipify* torch.utils.file_baton torch.nn.cpp.*
+        torch.library.triton_op torch.library.wrap_triton
     """,
     "The memory, streams and libraries of a GPU are the server's": """
-        torch.cuda.* torch.Stream.* torch.Event.* torch.accelerator.* torch.cpu.* torch.cudnn_* torch.StreamObjType
-        torch.autograd.graph.*stream* torch.numa*
+        torch.cuda.* torch.Stream.* torch.Event.* torch.accelerator.* torch.cpu.* torch.cudnn_*
+        torch.autograd.graph.*stream* torch.numa* torch.backends.cuda.* torch.backends.cudnn.*
+        torch.utils.checkpoint.*_device_states torch.utils.checkpoint.DefaultDeviceType
+        torch.serialization.validate_cuda_device
     """,
-    "Ranks meet on the server and exchange tensors there; each has whole tensors": "torch.distributed.*",
-    "Averages of data parallel programs are made on the server": "torch.nn.parallel.*",
+    "The server has CPUs and CUDA GPUs, no other devices, and does not use PyTorch's libraries of kernels": """
+        torch.xpu.* torch.mps.* torch.mtia* torch.*miopen* torch.*mkldnn* torch.backends.* torch.*_ipu_*
+        torch.*_xla_* torch.*.ipu torch.*.mtia torch.*.xpu torch.profiler.DeviceType.* torch.profiler.itt
+        torch.utils.*privateuse1* torch.serialization.validate_hpu_device torch.storage.*.hpu torch.storage.*.mps
+    """,
     "The profiler measures the server's ops, not PyTorch's": "torch.profiler.* torch.autograd.profiler*",
-    "Workers of loaders are threads; data pipes left PyTorch": "torch.utils.data.* torch.multiprocessing.*",
-    "PyTorch itself raises, warns or does nothing there": """
-        torch.Tensor.eig torch.Tensor.lstsq torch.Tensor.symeig torch.Tensor.solve torch.Tensor.volatile
-        torch.Tensor.reinforce torch.autograd.Function.* torch.autograd.function.Function.*
-        torch.autograd.variable.* torch.has_* torch.testing.assert_allclose torch.nn.Container
-        torch.nn.modules.container.Container
+    "Tools that measure or show PyTorch's own kernels, threads and files": """
+        torch.utils.benchmark* torch.utils.flop_counter torch.utils.module_tracker torch.utils.debug_log
+        torch.utils.show_pickle torch.utils.viz torch.utils.*cpp_backtrace torch.monitor* torch.utils.backcompat
     """,
-    "A part of PyTorch's implementation": """
-        torch.utils.* torch.autograd.* torch.nn.* torch.optim.* torch.overrides.* torch.serialization.* torch.types.*
-        torch.*_copy torch.batch_norm_* torch.func.* torch.amp.* torch.distributions.* torch.random.* torch.monitor*
-        torch.finfo.* torch.iinfo.* torch.dtype.* torch.Generator.* torch.signal.* torch.fft.* torch.version.*
-        torch.native_norm torch.AVG torch.SUM torch.AggregationType torch.FatalError torch.init_num_threads
-        torch.thread_safe_generator torch.slice_inverse torch.Tensor.slice_inverse torch.Tensor.index
+    "The report on the environment is about the client, not about compilers, drivers and PyTorch's build": """
+        torch.utils.collect_env.*
+    """,
+    "Workers of loaders are threads; data pipes left PyTorch": "torch.utils.data.* torch.multiprocessing.*",
+    "An optimizer's step is one record, which its class makes": """
+        torch.optim.adadelta.adadelta torch.optim.adagrad.adagrad torch.optim.adam.adam torch.optim.adamax.adamax
+        torch.optim.adamw.adamw torch.optim.asgd.asgd torch.optim.nadam.nadam torch.optim.radam.radam
+        torch.optim.rmsprop.rmsprop torch.optim.rprop.rprop torch.optim.sgd.sgd
+        torch.optim.swap_in_optimizer_params_and_state
+    """,
+    "The ctx of a Function, and the nodes of the graph, have classes of their own": """
+        torch.autograd.*Function.* torch.autograd.*NestedIOFunction torch.autograd.function.Function*
+    """,
+    "A tensor object stays bound to its tensor in the session": "torch.utils.swap_tensors",
+    "PyTorch keeps it for old programs alone: there it warns, raises or is about to go": """
+        torch.Tensor.eig torch.Tensor.lstsq torch.Tensor.symeig torch.Tensor.solve torch.Tensor.reinforce
+        torch.autograd.variable.* torch.has_* torch.nn.Container torch.nn.modules.Container
+        torch.nn.modules.container.Container torch.autograd.gradcheck.get_* torch.nn.backends*
+        torch.optim.lr_scheduler.SequentialLR.recursive_undo
+    """,
+    "A part of PyTorch's implementation, or a module that holds what its package offers": """
+        torch.utils.* torch.nn.* torch.optim.* torch.overrides.* torch.serialization.* torch.types.*
+        torch.batch_norm_* torch.func.* torch.random.* torch.dtype.* torch.signal.* torch.fft.* torch.native_norm
+        torch.AVG torch.SUM torch.FatalError torch.init_num_threads torch.thread_safe_generator torch.slice_inverse
+        torch.Tensor.slice_inverse torch.Tensor.index torch.return_types.pytree_register_structseq
     """,
 }
 """By reason: patterns of full names, as in :mod:`fnmatch`."""

@@ -24,6 +24,7 @@ from types import ModuleType
 from typing import Any, Final, TypeAlias
 
 import torch
+from torch.storage import _LegacyStorage
 
 Keywords: TypeAlias = list[str]
 Members: TypeAlias = dict[str, Keywords]
@@ -34,8 +35,11 @@ constructor's under ``__init__``), a class of another public module its path the
 SKIPPED: Final = ("torch.utils.benchmark.examples", "torch.testing._internal", "torch.contrib")
 """Packages of the wheel that are not PyTorch's interface."""
 
+_WRONG: Final = {"new": "cls", "requires_grad_": "mode"}
+"""Arguments that the wheel's ``.pyi`` files declare of a method, and that the method does not take."""
+
 _SIGNATURE: Final = re.compile(r"^\s*(?:torch\.)?[\w.]*\((.*?)\)\s*(?:->|$)", re.MULTILINE)
-_NO_KEYWORD: Final = re.compile(r"self$|arg\d+$|int$")
+_NO_KEYWORD: Final = re.compile(r"self$|arg\d+$|int$|bool$")
 _BRACKETS: Final = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 _KEYWORD: Final = re.compile(r"^\s*\*{0,2}([A-Za-z]\w*)")
 
@@ -118,8 +122,9 @@ def _members(cls: type) -> Members:
     members: Members = {}
     if type(cls) is type(torch.FloatTensor):
         return members  # a legacy type of tensors, which has the members of Tensor
-    with contextlib.suppress(ValueError, TypeError):
-        members["__init__"] = _named(inspect.signature(cls))
+    if not issubclass(cls, _LegacyStorage):  # they take no more than a size or data, whatever their base declares
+        with contextlib.suppress(ValueError, TypeError):
+            members["__init__"] = _named(inspect.signature(cls))
     recorded = [base for base in cls.__mro__[1:] if _is_public(base)]
     for base in cls.__mro__:
         if not base.__module__.startswith("torch") or any(base in other.__mro__ for other in recorded):
@@ -193,6 +198,7 @@ def _declared(file: str) -> dict[str, Keywords]:
         if isinstance(node, ast.FunctionDef):
             known = found.setdefault(node.name, [])
             for argument in (*node.args.args, *node.args.kwonlyargs):
-                if argument.arg != "self" and not argument.arg.startswith("_") and argument.arg not in known:
-                    known.append(argument.arg)
+                name = argument.arg.rstrip("_") if of_tensors else argument.arg  # "from_" for "from"
+                if name not in ("self", _WRONG.get(node.name)) and not name.startswith("_") and name not in known:
+                    known.append(name)
     return found

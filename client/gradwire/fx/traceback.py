@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from .node import Node
 
 _OWN: Final = str(Path(__file__).parents[1])
-_state: dict[str, Any] = {"meta": {}, "preserve": False}
+_state: dict[str, Any] = {"meta": {}, "preserve": False, "replayed": None}
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @contextmanager
@@ -60,6 +63,37 @@ def annotate(annotation_dict: dict[str, Any]) -> Iterator[None]:
         _state["meta"] = before
 
 
+def annotate_fn(annotation_dict: dict[str, Any]) -> Callable[[Function], Function]:
+    """A decorator: a function that runs inside of :func:`annotate`."""
+
+    def decorate(function: Function) -> Function:
+        @wraps(function)
+        def annotated(*args: Any, **kwargs: Any) -> Any:
+            with annotate(annotation_dict):
+                return function(*args, **kwargs)
+
+        return annotated  # type: ignore[return-value]
+
+    return decorate
+
+
+@contextmanager
+def set_current_replay_node(node: Node | None) -> Iterator[None]:
+    """Inside of it, :func:`get_current_replay_node` is this node."""
+    before = _state["replayed"]
+    _state["replayed"] = node
+    try:
+        yield
+    finally:
+        _state["replayed"] = before
+
+
+def get_current_replay_node() -> Node | None:
+    """The node that :func:`set_current_replay_node` named, if one did."""
+    found: Node | None = _state["replayed"]
+    return found
+
+
 def set_stack_trace(stack: list[str]) -> None:
     """Say where nodes come from that are made while meta is preserved."""
     if _state["preserve"] and stack:
@@ -81,6 +115,6 @@ def program_stack() -> str | None:
 
 
 __all__ = [
-    "annotate", "format_stack", "get_current_meta", "has_preserved_node_meta", "preserve_node_meta", "set_current_meta",
-    "set_stack_trace",
+    "annotate", "annotate_fn", "format_stack", "get_current_meta", "get_current_replay_node",
+    "has_preserved_node_meta", "preserve_node_meta", "set_current_meta", "set_current_replay_node", "set_stack_trace",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from gradwire_protocol.out import Out
 from gradwire_protocol.shapes import broadcast, canonical_dim
 from gradwire_protocol.table import TABLE
 
-from ..context.late_signatures import show_as
+from ..context.late_signatures import called_as, show_as
 from ..context.layouts import asked_order, memory_format
 from ..context.size import Size
 from ..dispatch.dispatch import call, run
@@ -292,7 +292,7 @@ def copying(name: str, view: Callable[..., Any]) -> Callable[..., Any]:
         return call("clone", shown, row_major=True)
 
     function.__name__, function.__doc__ = f"{name}_copy", f"What :func:`{name}` shows, in new memory."
-    show_as(function, lambda: signature_of(TABLE[name]) if name in TABLE else signature(view))
+    show_as(function, lambda: signature_of(TABLE[name]) if name in TABLE and view is not _shown else signature(view))
     return function
 
 
@@ -308,6 +308,11 @@ for _how, _views in COPIED.items():
         offer(copying(_name, _view_of(_name)), method=_name == "narrow", out=_how)
 
 
+def _shown_form(input: Tensor, *size: int | Sequence[int], dtype: dtypes.DType | None = None) -> Tensor:
+    raise NotImplementedError
+
+
+@called_as(_shown_form)
 def _shown(input: Tensor, *given: Any, **named: Any) -> Tensor:
     """A view, or a copy where strides allow none: it is copied anyway."""
     if isinstance(given[0] if given else named.get("size"), dtypes.DType) or "dtype" in named:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from gradwire_protocol.errors import ArgumentTypeError
+from gradwire_protocol.out import Out
 
 from ..dispatch.dispatch import call
+from ..dispatch.out_argument import accepts_out
 from ..tensor.tensor import Tensor
 
 
@@ -27,6 +30,7 @@ def detach_(input: Tensor) -> Tensor:
     return input.detach_()
 
 
+@partial(accepts_out, how=Out.EXACT)
 def detach_copy(input: Tensor) -> Tensor:
     """A copy without history."""
     return call("clone", input.detach(), row_major=True)

@@ -255,8 +255,9 @@ def constant_pad_nd(input: Tensor, pad: Sequence[int], value: complex = 0) -> Te
     return call("pad", input, tuple(pad), "constant", value)
 
 
-for _function in (native_layer_norm, native_group_norm, native_batch_norm):
+for _function in (native_layer_norm, native_group_norm):
     offer(_function, method=False)
+offer(native_batch_norm, method=False, out=Out.PLAIN)
 offer(constant_pad_nd, method=False, out=Out.PLAIN)
 
 

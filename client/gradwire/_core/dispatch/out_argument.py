@@ -57,7 +57,10 @@ def into(name: str, how: Out, result: Any, out: Any, given: Iterable[Any] = ()) 
         if f"{name}_dim" in TABLE:
             each, how = f"{name}_dim", stated(f"{name}_dim")
         written = [into(each, how, r, o, given) for r, o in zip(result, out)]
-        return type(result)(*written) if hasattr(result, "_fields") else type(result)(written)
+        kind = type(result)
+        if not hasattr(kind, "_fields"):
+            return kind(written)
+        return (kind._of_out() if hasattr(kind, "_of_out") else kind)(*written)
     if not isinstance(out, Tensor):
         raise ArgumentTypeError(f"{name}: out must be a tensor, not {type(out).__name__}")
     if is_grad_enabled() and (result.requires_grad or out.requires_grad):

@@ -38,6 +38,7 @@ class Module(Hooked, Stateful):
     """
 
     training: bool
+    dump_patches: bool = False
     call_super_init: bool = False
     """Whether the next class in the order of inheritance is initialised, too, with the arguments that are left."""
 

@@ -21,6 +21,7 @@ from ..graph.inplace import check_expanded
 from ..tensor.tensor import Tensor
 from .creation import empty, tensor
 from .methods import attach, offer
+from .storages import is_storage
 from .unsupported import AbsentAttribute
 
 
@@ -99,8 +100,19 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
     return tuple(input.shape) == tuple(other.shape)
 
 
-def _new_form(self: Tensor, *args: Any, device: Device | str | int | None = None) -> Tensor:
+def _new_form(
+    self: Tensor, *args: Any, size: Any = None, data: Any = None, other: Tensor | None = None, storage: Any = None,
+    device: Device | str | int | None = None,
+) -> Tensor:  # fmt: skip
     raise NotImplementedError
+
+
+def _of_storage(self: Tensor, storage: Any) -> Tensor:
+    """A tensor that shows all of a storage, in the dtype of another."""
+    if getattr(storage, "dtype", self.dtype) is not self.dtype:
+        raise ArgumentTypeError(f"new() of a {self.dtype!r} tensor takes no storage of {storage.dtype!r}")
+    found: Tensor = storage.untyped()._numbers(self.dtype)
+    return found
 
 
 @called_as(_new_form)
@@ -111,6 +123,8 @@ def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     Raises:
         ArgumentError: for a tensor and a device, and for a device of another kind.
     """
+    if not kwargs.keys() <= {"size", "data", "other", "storage", "device"}:
+        raise ArgumentTypeError(f"new() takes size, data, other, storage and device by name, not {sorted(kwargs)}")
     where = kwargs.get("device")
     if where is not None and Device(where).type != self.device.type:
         raise ArgumentError(f"new() makes tensors on {self.device}, not on {where}: use .to()")
@@ -118,6 +132,10 @@ def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         args = (type(self.shape)(kwargs.pop("size")),)
     elif not args and "data" in kwargs:
         args = (kwargs.pop("data"),)
+    elif not args:
+        args = tuple(kwargs.pop(name) for name in ("other", "storage") if name in kwargs)
+    if len(args) == 1 and is_storage(args[0]):
+        return _of_storage(self, args[0])
     if kwargs.get("device") is not None and args and isinstance(args[0], Tensor):
         raise ArgumentError("new() of a tensor takes no device: use torch.as_tensor, or .to()")
     data = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple, np.ndarray, Tensor)) else None

@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import cache
 from types import FunctionType
 from typing import Any, Final, TypeVar
 
@@ -199,6 +200,9 @@ def named_result(name: str, *fields: str) -> Any:
 
     setattr(made, "__repr__", show)
     made.__module__ = "torch.return_types"  # what it says of itself when printed
+    made.n_fields = made.n_sequence_fields = len(fields)
+    made.n_unnamed_fields = 0
+    made._of_out = cache(lambda: named_result(f"{name}_out", *fields))  # the class of what was written into out=
     RETURN_TYPES[name] = made
     return made
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
-from gradwire_protocol.errors import ArgumentError, ArgumentTypeError
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, Unsupported
 
+from ..context.layouts import strided
 from ..context.size import device as Device
+from ..session.current_session import current_session
 from ..tensor.tensor import Tensor
 from .creation import empty, tensor
 from .storages import UntypedStorage, bounds, checked_index
@@ -66,6 +69,15 @@ class TypedStorage:
     def from_buffer(cls, buffer: Any, byte_order: str | None = None, *, dtype: DType, **options: Any) -> TypedStorage:
         """A copy of the numbers in a buffer."""
         return TypedStorage(wrap_storage=UntypedStorage.from_buffer(buffer), dtype=dtype)
+
+    @classmethod
+    def from_file(cls, filename: str | os.PathLike[str], shared: bool = False, size: int = 0) -> TypedStorage:
+        """The numbers of a file: of a class of old, such as ``torch.FloatStorage``, which says of what dtype.
+
+        Raises:
+            ArgumentError: of this class itself.
+        """
+        raise ArgumentError("from_file is a method of the classes with a dtype, such as torch.FloatStorage")
 
     def untyped(self) -> UntypedStorage:
         """The same memory as bytes."""
@@ -239,6 +251,7 @@ _CASTS: Final = {
     "double": dtypes.float64, "float": dtypes.float32, "half": dtypes.float16, "bfloat16": dtypes.bfloat16,
     "long": dtypes.int64, "int": dtypes.int32, "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8,
     "bool": dtypes.bool_, "complex_double": dtypes.complex128, "complex_float": dtypes.complex64,
+    "float8_e4m3fn": dtypes.float8_e4m3fn, "float8_e5m2": dtypes.float8_e5m2,
 }  # fmt: skip
 
 
@@ -291,6 +304,11 @@ class LegacyType(type):
         """A copy of the numbers in a buffer."""
         return TypedStorage.from_buffer(buffer, dtype=cls.dtype)
 
+    def from_file(cls, filename: str | os.PathLike[str], shared: bool = False, size: int = 0) -> TypedStorage:
+        """The first ``size`` numbers of a file. See :meth:`UntypedStorage.from_file`."""
+        held = UntypedStorage.from_file(filename, shared, size * cls.dtype.itemsize)
+        return TypedStorage(wrap_storage=held, dtype=cls.dtype)
+
     def __repr__(cls) -> str:
         return f"<class '{cls.__module__}.{cls.__name__}'>"
 
@@ -305,3 +323,25 @@ def _legacy(device: str) -> dict[str, LegacyType]:
 
 LEGACY: Final = _legacy("cpu")
 CUDA_LEGACY: Final = _legacy("cuda")
+
+
+def from_file(
+    filename: str | os.PathLike[str], shared: bool | None = None, size: int = 0, *, dtype: DType | None = None,
+    layout: Any = None, device: Device | str | int | None = None, pin_memory: bool = False, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """A tensor of the first ``size`` numbers of a file, which are uploaded when something computes with them.
+
+    Raises:
+        Unsupported: for ``shared=True``, where writes would have to reach the file.
+        ArgumentError: when the file has fewer numbers, or for a device that is not the CPU.
+    """
+    if device is not None and Device(device).type != "cpu":
+        raise ArgumentError(f"from_file: a file is read into memory of the CPU, not of {device}: use .to()")
+    if layout not in (None, strided):
+        raise Unsupported(f"from_file: tensors are strided, not {layout!r:.40}")
+    kind = current_session().default_dtype if dtype is None else dtype
+    try:
+        held = UntypedStorage.from_file(filename, bool(shared), size * kind.itemsize)
+    except OSError as error:
+        raise ArgumentError(f"from_file: {os.fspath(filename)} cannot be read: {error.strerror}") from error
+    return held._numbers(kind).requires_grad_(requires_grad)

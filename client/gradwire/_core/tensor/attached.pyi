@@ -936,7 +936,7 @@ class Attached:
         """``-self``. Not defined on bools; unsigned integers wrap around."""
     def negative_(self) -> Tensor:
         """In-place form of :func:`neg`: writes the result into ``self``."""
-    def new(self, *args: Any, device: device | str | _int | None = None) -> Tensor:
+    def new(self, *args: Any, size: Any = None, data: Any = None, other: Tensor | None = None, storage: Any = None, device: device | str | _int | None = None) -> Tensor:
         """Uninitialised of a size, or of data, in the tensor's dtype and on its device. PyTorch's old form of
     :meth:`new_empty` and :meth:`new_tensor`."""
     @overload
