@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 from gradwire_protocol.errors import ArgumentTypeError
@@ -29,6 +30,9 @@ class immutable_list(list[Any]):
 
 class immutable_dict(dict[Any, Any]):
     """A dict that refuses changes."""
+
+    def __init__(self, items: Mapping[Any, Any] | Iterable[Any] = (), /, **named: Any) -> None:
+        super().__init__(items, **named)
 
     __delitem__ = __setitem__ = __ior__ = _refuse
     clear = pop = popitem = setdefault = update = _refuse

@@ -244,11 +244,11 @@ def _array(storage: Storage, one: StoredTensor) -> np.ndarray[Any, Any]:
 def _sent(one: StoredTensor, where: Callable[[str], Any]) -> Any:
     flat = _array(one.storage, one)
     steps = tuple(s * flat.itemsize for s in one.stride)
-    values = (
-        np.lib.stride_tricks.as_strided(flat[one.offset :], one.size, steps)
-        if prod(one.size)
-        else np.empty(one.size, flat.dtype)
-    )
+    if prod(one.size):
+        bits = flat[one.offset :].view(f"V{flat.itemsize}")  # NumPy lays no strides over ml_dtypes' own types
+        values = np.ascontiguousarray(np.lib.stride_tricks.as_strided(bits, one.size, steps)).view(flat.dtype)
+    else:
+        values = np.empty(one.size, flat.dtype)
     return upload(np.ascontiguousarray(values).reshape(one.size), one.dtype, where(one.storage.location))
 
 

@@ -176,6 +176,16 @@ def _elsewhere(kind: str) -> Callable[..., NoReturn]:
     return refused
 
 
+def _divided(self: Tensor, other: Tensor | complex) -> Any:
+    """Python 2's name of ``/``."""
+    return self / other
+
+
+def _divided_in_place(self: Tensor, other: Tensor | complex) -> Any:
+    """Python 2's name of ``/=``."""
+    return self.__itruediv__(other)
+
+
 for _method in (to_dense, dense_dim, sparse_dim, resize, resize_as, module_load):
     attach(_method.__name__, _method)
 for _function in (dequantize, is_distributed):
@@ -184,8 +194,8 @@ for _product in (spmm, dsmm):
     offer(_product, method=False)
 attach("volatile", property(_volatile))
 attach("__nonzero__", _nonzero)
-attach("__div__", lambda self, other: self / other)
-attach("__idiv__", lambda self, other: self.__itruediv__(other))
+attach("__div__", _divided)
+attach("__idiv__", _divided_in_place)
 for _name in _STRIDED:
     attach(_name, _strided(_name))
 for _name in ("smm", "sspaddmm", "saddmm"):
