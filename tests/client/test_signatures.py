@@ -42,7 +42,7 @@ AS_THEY_COME = {
 def modules() -> Iterator[types.ModuleType]:
     yield gradwire
     names = [found.name for found in pkgutil.walk_packages(gradwire.__path__, "gradwire.")]
-    for name in sorted(names, key=lambda name: name.startswith("gradwire.ao")):  # which has modules of nn
+    for name in sorted(names, key=lambda name: not name.startswith("gradwire.nn")):  # others have its modules, too
         if not any(part.startswith("_") or part == "cli" for part in name.split(".")):
             yield importlib.import_module(name)
 
