@@ -59,7 +59,7 @@ def _module(name: str) -> ModuleType | None:
 
 def _refuses_some(package: ModuleType) -> bool:
     """Whether a name of a package, or of a module below it, is refused at the call."""
-    if any(isinstance(value, StandIn) for value in vars(package).values()):
+    if any(isinstance(getattr(package, name, None), StandIn) for name in dir(package)):
         return True
     below = iter_modules(getattr(package, "__path__", ()), f"{package.__name__}.")
     return any(_refuses_some(import_module(entry.name)) for entry in below)

@@ -57,10 +57,10 @@ def into(name: str, how: Out, result: Any, out: Any, given: Iterable[Any] = ()) 
         if f"{name}_dim" in TABLE:
             each, how = f"{name}_dim", stated(f"{name}_dim")
         written = [into(each, how, r, o, given) for r, o in zip(result, out)]
-        kind = type(result)
-        if not hasattr(kind, "_fields"):
-            return kind(written)
-        return (kind._of_out() if hasattr(kind, "_of_out") else kind)(*written)
+        made: Any = type(result)
+        if not hasattr(made, "_fields"):
+            return made(written)
+        return (made._of_out() if hasattr(made, "_of_out") else made)(*written)
     if not isinstance(out, Tensor):
         raise ArgumentTypeError(f"{name}: out must be a tensor, not {type(out).__name__}")
     if is_grad_enabled() and (result.requires_grad or out.requires_grad):

@@ -200,9 +200,10 @@ def named_result(name: str, *fields: str) -> Any:
 
     setattr(made, "__repr__", show)
     made.__module__ = "torch.return_types"  # what it says of itself when printed
-    made.n_fields = made.n_sequence_fields = len(fields)
-    made.n_unnamed_fields = 0
-    made._of_out = cache(lambda: named_result(f"{name}_out", *fields))  # the class of what was written into out=
+    attributes: dict[str, Any] = {"n_fields": len(fields), "n_sequence_fields": len(fields), "n_unnamed_fields": 0}
+    attributes["_of_out"] = cache(lambda: named_result(f"{name}_out", *fields))  # the class of what out= gives
+    for attribute, value in attributes.items():
+        setattr(made, attribute, value)
     RETURN_TYPES[name] = made
     return made
 
