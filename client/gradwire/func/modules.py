@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
@@ -155,7 +156,7 @@ def _stacked(tensors: list[Any]) -> Any:
 
 def replace_all_batch_norm_modules_(root: Module) -> Module:
     """Let no batch norm of a module keep running statistics, which ``vmap`` cannot write. Returns the module."""
-    from ..nn.normalization import _BatchNorm
+    _BatchNorm = import_module("gradwire.nn.normalization")._BatchNorm  # which stands on this package
 
     for module in root.modules():
         if isinstance(module, _BatchNorm) and module.track_running_stats:
