@@ -63,7 +63,7 @@ def under_torch(
         patch.setattr(sys, "argv", [str(path), *arguments])
         patch.chdir(folder)
         # PyTorch's op database, which other tests import, forbids programs to set flags of its backends.
-        patch.setattr(torch.backends, "__allow_nonbracketed_mutation_flag", True)
+        patch.setitem(torch.backends.flags_frozen.__globals__, "__allow_nonbracketed_mutation_flag", True)
         patch.setattr(torch, "compile", lambda model: model)  # its compiler takes longer than the program
         for name, value in environment.items():
             patch.setenv(name, value)
