@@ -7,7 +7,7 @@ waiting, so that a checkpointed segment costs no round trip.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final, TypeVar
 
@@ -26,8 +26,8 @@ from .._core.tensor.tensor import Tensor
 from ..autograd import backward
 
 __all__ = [
-    "CheckpointError", "checkpoint", "checkpoint_sequential", "noop_context_fn", "set_checkpoint_debug_enabled",
-    "set_checkpoint_early_stop",
+    "CheckpointError", "checkpoint", "checkpoint_sequential", "get_device_states", "noop_context_fn",
+    "set_checkpoint_debug_enabled", "set_checkpoint_early_stop", "set_device_states",
 ]  # fmt: skip
 
 CHECKS: Final = ("default", "none")
@@ -219,3 +219,22 @@ def checkpoint_sequential(
         input = checkpoint(run(at, at + size), input, use_reentrant=use_reentrant, preserve_rng_state=preserve)
         at += size
     return run(at, len(steps))(input)
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """The GPUs of the tensors in ``args``, nested ones included, and the state of random numbers for each."""
+    from .. import cuda
+    from ._pytree import tree_leaves
+
+    devices = [leaf.get_device() for leaf in tree_leaves(args) if isinstance(leaf, Tensor) and leaf.is_cuda]
+    return devices, [cuda.get_rng_state(number) for number in devices]
+
+
+def set_device_states(devices: Iterable[int], states: Iterable[Tensor], *, device_type: str | None = None) -> None:
+    """Go on from states that :func:`get_device_states` gave. ``device_type`` can only be a GPU's."""
+    from .. import cuda
+
+    if device_type == "meta":
+        return
+    for number, state in zip(devices, states, strict=False):
+        cuda.set_rng_state(state, number)
