@@ -9,7 +9,7 @@ from typing import IO, Any
 from gradwire_protocol.dtypes import DType, uint8
 from gradwire_protocol.errors import ArgumentError
 
-from ..surface.creation import frombuffer
+from ..surface.interchange import frombuffer
 from ..tensor.tensor import Tensor
 
 
