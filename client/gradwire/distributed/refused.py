@@ -137,7 +137,7 @@ REFUSED: Final[dict[str, tuple[tuple[str, ...], str]]] = {
          "rpc_async", "RRef"),
         "ranks exchange tensors and plain objects by collectives",
     ),
-    "rpc.api": (("_all_gather", "_require_initialized"), "ranks exchange tensors and plain objects by collectives"),
+    "rpc.api": (("_all_gather",), "ranks exchange tensors and plain objects by collectives"),
     "tensor": (
         ("DTensor", "distribute_tensor", "distribute_module", "Shard", "Replicate", "Partial", "Placement"),
         "a tensor is in one session",

@@ -17,6 +17,11 @@ from ..tensor.tensor import Tensor
 from .dispatch import call
 
 DEFAULTS: Final = {"cuda": float16, "cpu": bfloat16}
+_ELSEWHERE: Final = {
+    "mps": float16, "xpu": float16, "privateuseone": float16, "ipu": float16,
+    "mtia": float16, "hpu": bfloat16, "xla": bfloat16, "maia": bfloat16,
+}  # fmt: skip
+"""Devices that PyTorch has autocast for and the server is not: it is off on them, and cannot be switched on."""
 
 
 class _State(threading.local):
@@ -45,20 +50,22 @@ def kind_of(device_type: str) -> str:
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
     """Whether operations on this kind of device are cast in this thread; on the GPU where none is named."""
-    return STATE.enabled[kind_of(device_type or "cuda")]
+    return device_type not in _ELSEWHERE and STATE.enabled[kind_of(device_type or "cuda")]
 
 
 def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
     """Cast operations on this kind of device (on the GPU where only a bool is given), or stop to."""
     if enabled is None:
         device_type, enabled = "cuda", device_type
+    if device_type in _ELSEWHERE and not enabled:
+        return
     STATE.enabled[kind_of(device_type)] = bool(enabled)
     MODES.casts = before_op if any(STATE.enabled.values()) else None
 
 
 def get_autocast_dtype(device_type: str) -> DType:
     """The lower precision on this kind of device."""
-    return STATE.dtypes[kind_of(device_type)]
+    return _ELSEWHERE.get(device_type) or STATE.dtypes[kind_of(device_type)]
 
 
 def set_autocast_dtype(device_type: str, dtype: DType) -> None:
