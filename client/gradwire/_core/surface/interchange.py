@@ -5,6 +5,7 @@ A tensor's memory is on the server, so nothing is shared: what PyTorch would vie
 
 from __future__ import annotations
 
+import os
 import warnings
 from enum import IntEnum
 from typing import Any
@@ -127,6 +128,21 @@ def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, r
         raise ArgumentValueError(f"{count} of {dtype.name} from byte {offset} on are more than {data.nbytes} bytes")
     array = np.frombuffer(data, NUMPY_DTYPES[dtype], count, offset).copy()
     return upload(array, dtype, None, requires_grad)
+
+
+def from_file(
+    filename: str | os.PathLike[str], shared: bool | None = None, size: int = 0, *, dtype: DType | None = None,
+    device: Device = None, requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """A vector of the first ``size`` numbers of a file.
+
+    Raises:
+        Unsupported: for ``shared=True``, where writes would have to reach the file.
+        ArgumentError: when the file has fewer bytes.
+    """
+    chosen = get_default_dtype() if dtype is None else dtype
+    data = UntypedStorage.from_file(filename, bool(shared), size * chosen.itemsize)._local_bytes()
+    return upload(np.frombuffer(data, NUMPY_DTYPES[chosen], size).copy(), chosen, device, requires_grad)
 
 
 class DLDeviceType(IntEnum):
