@@ -187,11 +187,11 @@ _keep_interrupts(Tensor.__del__)
 
 _LATER = (
     "_C", "__config__", "_classes", "_custom_ops", "_dynamo", "_functorch", "_guards", "_inductor", "_jit_internal",
-    "_ops", "_prims_common", "_subclasses", "_tensor", "_tensor_str", "_utils", "_utils_internal", "accelerator", "amp", "ao",
-    "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "functional", "futures",
-    "fx", "hub", "jit", "library", "linalg", "masked", "mps", "multiprocessing", "nested", "onnx", "ops", "overrides",
-    "package", "profiler", "quantization", "quasirandom", "return_types", "signal", "sparse", "special", "storage",
-    "testing", "torch_version", "types", "version", "viz", "xpu",
+    "_ops", "_prims_common", "_subclasses", "_tensor", "_tensor_str", "_utils", "_utils_internal", "accelerator", "amp",
+    "ao", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "functional",
+    "futures", "fx", "hub", "jit", "library", "linalg", "masked", "mps", "multiprocessing", "nested", "onnx", "ops",
+    "overrides", "package", "profiler", "quantization", "quasirandom", "return_types", "signal", "sparse", "special",
+    "storage", "testing", "torch_version", "types", "version", "viz", "xpu",
 )  # fmt: skip
 """Modules that not every program uses: imported at first mention."""
 _NUMBERED = (

@@ -45,8 +45,8 @@ def asarray(
         DTypeError: where a gradient is wanted of a dtype that has none.
     """
     if isinstance(obj, Tensor):
-        target = place(device, obj._session) if device is not None else obj._meta.device
-        fits = (dtype is None or obj.dtype is dtype) and obj._meta.device == target
+        target = place(device, obj._session) if device is not None else obj._form.device
+        fits = (dtype is None or obj.dtype is dtype) and obj._form.device == target
         if copy is False and not fits:
             raise ArgumentValueError("copy=False, but another dtype or device needs a copy")
         if requires_grad is None and obj.requires_grad:
@@ -75,7 +75,7 @@ def _of_storage(
 ) -> Tensor:
     """The numbers of a storage, in its memory unless another device or a copy is wanted."""
     made = storage._numbers(dtype or get_default_dtype())
-    if device is not None and place(device) != made._meta.device:
+    if device is not None and place(device) != made._form.device:
         if copy is False:
             raise ArgumentValueError("copy=False, but another device needs a copy")
         made = made.to(device)
