@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 
+import numpy as np
 import pytest
 import torch
 
@@ -104,3 +105,15 @@ def test_types_of_scripts_can_be_named_and_not_made():
             getattr(gradwire, name)()
     with pytest.raises(Unsupported, match="FlopCounterMode"):
         flop_counter.FlopCounterMode()
+
+
+def test_images_of_bytes_are_resized_as_the_capability_says():
+    picture = np.random.default_rng(0).integers(256, size=(1, 3, 20, 20), dtype=np.uint8)
+
+    def resized(lib):
+        options = {"size": (16, 13), "mode": "bilinear", "antialias": True, "align_corners": False}
+        return lib.nn.functional.interpolate(lib.from_numpy(picture), **options)
+
+    assert gradwire.backends.cpu.get_cpu_capability() == "AVX2"
+    if torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512"):
+        assert resized(gradwire).tolist() == resized(torch).tolist()

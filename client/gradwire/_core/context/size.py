@@ -105,9 +105,7 @@ class device:
             DeviceError: for a kind of device that no server has.
         """
         if self.type in _ELSEWHERE:
-            raise DeviceError(
-                f"no server has a device {str(self)!r}: there are 'cpu', 'cuda', 'cuda:N' and 'meta'"
-            )
+            raise DeviceError(f"no server has a device {str(self)!r}: there are 'cpu', 'cuda', 'cuda:N' and 'meta'")
         if self.type != "cuda":
             return self.type
         return f"cuda:{PLACES.cuda if self.index is None else self.index}"
