@@ -33,7 +33,7 @@ def stand_in(shown: str, instead: str = "", module: str = __name__) -> StandIn:
 
     Args:
         shown: the full name in PyTorch, which the error tells.
-        instead: why it is not supported, or what to use instead. Without it the error names the page of missing names.
+        instead: why it is not supported, or what to use instead. Without it the error names the page of differences.
         module: the module that it will be a name of.
     """
     name = shown.rpartition(".")[2]
