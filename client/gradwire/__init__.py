@@ -212,6 +212,16 @@ _INSIDE_OF = {
     "DisableTorchFunction": "overrides", "DisableTorchFunctionSubclass": "overrides",
     "from_file": "_core.surface.typed_storages",
     "Future": "futures", "ScriptFunction": "jit", "ScriptModule": "jit",
+    **dict.fromkeys(
+        (
+            "AnyType", "BoolType", "ClassType", "ComplexType", "DeviceObjType", "DictType", "EnumType",
+            "FloatType", "FutureType", "InferredType", "InterfaceType", "IntType", "ListType", "NoneType",
+            "NumberType", "OptionalType", "PyObjectType", "RRefType", "StreamObjType", "StringType",
+            "SymIntType", "TensorType", "TupleType", "UnionType",
+            "PyTorchFileReader", "PyTorchFileWriter",
+        ),
+        "_C",
+    ),
     **dict.fromkeys(_PLAIN, "_core.composed.plain_names"),
     **dict.fromkeys(_NUMBERED, "nn.functional.numbered"),
     **dict.fromkeys(

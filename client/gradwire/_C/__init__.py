@@ -16,6 +16,7 @@ from .._core.context.layouts import layout, memory_format
 from .._core.context.modes import MODES, is_grad_enabled, is_inference_mode_enabled
 from .._core.context.size import Size, device
 from .._core.dispatch.overrides import refuses_overrides as _disabled_torch_function_impl
+from .._core.pickles.records import PyTorchFileReader as PyTorchFileReader
 from .._core.surface import stand_ins
 from .._core.surface.generator import Generator, default_generator
 from .._core.surface.global_settings import get_default_device as _get_default_device
@@ -235,6 +236,14 @@ def _infer_size(a: Sequence[int], b: Sequence[int]) -> Size:
     return broadcast_shapes(a, b)
 
 
+TYPES_OF_SCRIPTS = (
+    "AnyType", "BoolType", "ClassType", "ComplexType", "DeviceObjType", "DictType", "EnumType", "FloatType",
+    "FutureType", "InferredType", "InterfaceType", "IntType", "ListType", "NoneType", "NumberType",
+    "OptionalType", "PyObjectType", "RRefType", "StreamObjType", "StringType", "SymIntType", "TensorType",
+    "TupleType", "UnionType",
+)  # fmt: skip
+stand_ins.fill(__name__, TYPES_OF_SCRIPTS, "gradwire has no scripts")
+stand_ins.fill(__name__, ("PyTorchFileWriter",), "torch.save writes files")
 stand_ins.fill(
     __name__,
     ("AliasDb", "Argument", "BenchmarkConfig", "Block", "CompilationUnit", "FunctionSchema", "Gradient", "Graph",

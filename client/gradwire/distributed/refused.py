@@ -42,12 +42,10 @@ REFUSED: Final[dict[str, tuple[tuple[str, ...], str]]] = {
     "_shard.checkpoint": (("load_state_dict", "save_state_dict"), "a tensor is in one session"),
     "_sharded_tensor": (("ShardedTensor", "Shard"), "a tensor is in one session"),
     "_tensor": (
-        ("DTensor", "DeviceMesh", "distribute_tensor", "distribute_module", "init_device_mesh", "Shard", "Replicate",
-         "Partial", "Placement"),
+        ("DTensor", "DeviceMesh", "distribute_tensor", "distribute_module", "init_device_mesh"),
         "a tensor is in one session",
     ),
     "_tensor.experimental": (("implicit_replication", "local_map"), "a tensor is in one session"),
-    "_tensor.placement_types": (("Partial", "Placement", "Replicate", "Shard"), "a tensor is in one session"),
     "_tensor.device_mesh": (("DeviceMesh", "init_device_mesh"), "groups are made by torch.distributed.new_group"),
     "algorithms": (("Join", "Joinable", "JoinHook"), "all ranks make equally many steps"),
     "algorithms.ddp_comm_hooks": (
@@ -139,8 +137,7 @@ REFUSED: Final[dict[str, tuple[tuple[str, ...], str]]] = {
     ),
     "rpc.api": (("_all_gather", "_require_initialized"), "ranks exchange tensors and plain objects by collectives"),
     "tensor": (
-        ("DTensor", "distribute_tensor", "distribute_module", "Shard", "Replicate", "Partial", "Placement"),
-        "a tensor is in one session",
+        ("DTensor", "distribute_tensor", "distribute_module"), "a tensor is in one session",
     ),
     "tensor._utils": (
         ("compute_global_tensor_info", "compute_local_shape", "compute_local_shape_and_global_offset"),
@@ -151,9 +148,6 @@ REFUSED: Final[dict[str, tuple[tuple[str, ...], str]]] = {
         ("context_parallel", "implicit_replication", "local_map", "register_sharding"), "a tensor is in one session",
     ),
     "tensor.experimental._attention": (("context_parallel", "set_rotate_method"), "a tensor is in one session"),
-    "tensor.placement_types": (
-        ("Partial", "Placement", "Replicate", "Shard", "_StridedShard", "_MaskPartial"), "a tensor is in one session",
-    ),
     "tensor.parallel": (
         ("ColwiseParallel", "ParallelStyle", "PrepareModuleInput", "PrepareModuleInputOutput", "PrepareModuleOutput",
          "RowwiseParallel", "SequenceParallel", "parallelize_module", "loss_parallel"),

@@ -28,8 +28,8 @@ from ..autograd import backward
 
 __all__ = [
     "CheckpointError", "CheckpointPolicy", "check_backward_validity", "checkpoint", "checkpoint_sequential",
-    "create_selective_checkpoint_contexts", "detach_variable", "noop_context_fn", "set_checkpoint_debug_enabled",
-    "set_checkpoint_early_stop",
+    "create_selective_checkpoint_contexts", "detach_variable", "get_device_states", "noop_context_fn",
+    "set_checkpoint_debug_enabled", "set_checkpoint_early_stop", "set_device_states",
 ]  # fmt: skip
 
 CHECKS: Final = ("default", "none")
@@ -269,3 +269,22 @@ def checkpoint_sequential(
         input = checkpoint(run(at, at + size), input, use_reentrant=use_reentrant, preserve_rng_state=preserve)
         at += size
     return run(at, len(steps))(input)
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """The GPUs of the tensors in ``args``, nested ones included, and the state of random numbers for each."""
+    from .. import cuda
+    from ._pytree import tree_leaves
+
+    devices = [leaf.get_device() for leaf in tree_leaves(args) if isinstance(leaf, Tensor) and leaf.is_cuda]
+    return devices, [cuda.get_rng_state(number) for number in devices]
+
+
+def set_device_states(devices: Iterable[int], states: Iterable[Tensor], *, device_type: str | None = None) -> None:
+    """Go on from states that :func:`get_device_states` gave. ``device_type`` can only be a GPU's."""
+    from .. import cuda
+
+    if device_type == "meta":
+        return
+    for number, state in zip(devices, states, strict=False):
+        cuda.set_rng_state(state, number)

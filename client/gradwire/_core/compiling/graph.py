@@ -14,6 +14,7 @@ from ..graph.graph_mirror import AccumulateGrad, Edge, Node, edge_of, next_seq
 from ..graph.node_signature import NodeSignature
 from ..graph.save_policy import KEPT, MISSING
 from ..tensor.memory import ITSELF, memory_of
+from ..tensor.own_attributes import everything
 from ..tensor.tensor import Tensor
 from .state import CONSTANTS, NotReplayable
 
@@ -129,7 +130,7 @@ class GraphTemplateBuilder:
         self._made[id(tensor)] = number
         made = TensorTemplate(type(tensor), offset, tensor._meta, None, tensor._slot, {})
         self.weave.tensors.append(made)
-        for name, value in tensor.__dict__.items():
+        for name, value in everything(tensor).items():
             if name in _AS_IS or (name not in Tensor.__annotations__ and isinstance(value, CONSTANTS)):
                 made.attributes[name] = value
             elif name not in _NOT_KEPT and value not in (None, ()):

@@ -13,6 +13,7 @@ from gradwire_protocol.table import TABLE
 from ..context.modes import MODES
 from ..optimizers.optimizer import Optimizer
 from ..tensor.memory import ITSELF, memory_of
+from ..tensor.own_attributes import everything
 from ..tensor.tensor import Tensor
 from .capture import Capture, CapturedFrame, CapturedStep, merged, structure_of
 from .graph import GraphInstance, GraphTemplate, GraphTemplateBuilder
@@ -320,7 +321,7 @@ class Variant:
             node = None if template.node is None else woven.node(template.node)
             tensor = template.cls._make(session, base + template.offset, template.meta, node, template.slot)
             if template.attributes:
-                tensor.__dict__.update(template.attributes)
+                everything(tensor).update(template.attributes)
             if template.cell is not None:
                 tensor._versions = (
                     woven.cells[template.cell] if template.cell >= 0 else externals[-1 - template.cell]._cell()

@@ -246,7 +246,7 @@ class _Pickler(_PYTHONS):  # type: ignore[misc]
 
 def attributes_of(tensor: Tensor) -> dict[str, Any]:
     """What the program attached to a tensor."""
-    return {name: value for name, value in tensor.__dict__.items() if name not in Tensor.__annotations__}
+    return dict(tensor.__dict__)
 
 
 _REDUCED: Final[dict[type, Any]] = {

@@ -295,7 +295,7 @@ for _name in LACKING:
 
 def _names(self: Tensor) -> list[str]:
     """The attributes of a tensor, without those that only say that gradwire lacks them."""
-    return [name for name in object.__dir__(self) if name not in LACKING or hasattr(self, name)]
+    return [name for name in (*object.__dir__(self), *self.__dict__) if name not in LACKING or hasattr(self, name)]
 
 
 attach("__dir__", _names)

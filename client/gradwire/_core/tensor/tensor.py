@@ -33,6 +33,7 @@ from ..graph.node_hooks import (
 )
 from .attached import Attached
 from .memory import ITSELF, memory_of, origin_of
+from .own_attributes import Everything, OwnAttributes, everything
 from .reading import Readable
 
 if TYPE_CHECKING:
@@ -52,11 +53,11 @@ class InferenceCell(list[Any]):
         return False
 
 
-class Tensor(Readable, Attached):
+class Tensor(Readable, Everything, Attached):
     """A tensor on the server. Created by :func:`gradwire.tensor` and by operations, never by its constructor alone."""
 
     # What every tensor has of its own. Making one is on the path of every op.
-    __slots__ = ("__dict__", "__weakref__", "_base_tensor", "_id", "_meta", "_node", "_session", "_slot", "_versions")
+    __slots__ = ("__weakref__", "_base_tensor", "_id", "_meta", "_node", "_session", "_slot", "_versions")
 
     _session: Any  # a Session, which stands on this
     _id: int
@@ -92,6 +93,22 @@ class Tensor(Readable, Attached):
     _origin: Any = None  # the tensor whose memory it shows a part of, where that is not its base
     _offset: int | None = None  # where its memory begins, once that was asked for
     _last_read: tuple[int, float, Any] | None = None  # how much was recorded then, until when it holds, the values
+
+    @property
+    def __dict__(self) -> Any:
+        """What the program attached."""
+        return OwnAttributes(everything(self), Tensor.__annotations__)
+
+    @__dict__.setter
+    def __dict__(self, attributes: Any) -> None:
+        own = self.__dict__
+        attributes = dict(attributes)
+        own.clear()
+        own.update(attributes)
+
+    @__dict__.deleter
+    def __dict__(self) -> None:
+        self.__dict__.clear()
 
     @classmethod
     def _make(cls, session: Any, number: int, described: Meta, node: Node | None = None, slot: int = 0) -> Any:
@@ -475,7 +492,8 @@ class Tensor(Readable, Attached):
             raise ArgumentTypeError(f"data must be a tensor, not {type(value).__name__}")
         if not value.dtype.carries_gradient and self.requires_grad:
             raise ArgumentError(f"data of dtype {value.dtype.name} cannot be the data of a tensor that requires grad")
-        self._session.record(TABLE["set_data"], [self, value], 0)
+        if self._id >= 0 or value._id >= 0:  # between two on the meta device there is nothing to tell the server
+            self._session.record(TABLE["set_data"], [self, value], 0)
         self._meta, self._uploaded = value._meta, None
         value._share_memory_with(self)
 
@@ -510,14 +528,15 @@ def hand_over(made: Tensor, to: Tensor) -> None:
     """Let a proxy stand for another tensor from now on, usually a view of what it stood for. What the program attached
     to it stays."""
     before = Tensor._make(to._session, to._id, to._meta, to._node, to._slot)
-    own = {k: v for k, v in to.__dict__.items() if k in Tensor.__annotations__}
-    before.__dict__.update(own)
+    kept = everything(to)
+    own = {k: v for k, v in kept.items() if k in Tensor.__annotations__}
+    everything(before).update(own)
     before._base_tensor, before._versions = to._base_tensor, to._versions
     for key in own:
-        del to.__dict__[key]
+        del kept[key]
     to._id, to._meta, to._node, to._slot = made._id, made._meta, made._node, made._slot
     to._base_tensor, to._versions = before if made._base_tensor is to else made._base_tensor, made._versions
-    to.__dict__.update({k: before if v is to else v for k, v in made.__dict__.items()})
+    kept.update({k: before if v is to else v for k, v in everything(made).items()})
     made.__class__ = Moved
 
 
