@@ -19,8 +19,9 @@ differences.md   the same                                its derived part: the r
 
 Beside these pages of docs/, the ``.pyi`` files of the client are what :mod:`tools.stubs` finds of its namespaces, and
 :mod:`tools.typescript` derives the TypeScript client's table, types and errors. The protocol's ``storage_dtypes.py``
-is what :mod:`tools.storage_dtypes` finds in PyTorch. The conformance vectors of
-``protocol/vectors`` are what :mod:`tools.vectors` makes of the protocol and the engine.
+is what :mod:`tools.storage_dtypes` finds in PyTorch, the client's ``aten_names.py`` what :mod:`tools.aten_names`
+does. The conformance vectors of ``protocol/vectors`` are what :mod:`tools.vectors` makes of the protocol and the
+engine.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from gradwire_server.observability.metrics import METRICS, PREFIX
 from gradwire_server.routes.ops import encoded
 from gradwire_server.settings.settings import Settings, variable
 
-from . import coverage, libraries, storage_dtypes, stubs, typescript
+from . import aten_names, coverage, libraries, storage_dtypes, stubs, typescript
 from .public_names import page as missing_names
 from .vectors import derivation
 from .vectors.store import FOLDER as VECTORS
@@ -269,13 +270,16 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "settings.md": settings_page,
     "metrics.md": metrics_page,
     "storage_dtypes.py": storage_dtypes.table,
+    "aten_names.py": aten_names.table,
     "libraries.md": libraries.page,
     missing_names.PAGE: missing_names.page,
     "differences.md": differences_page,
     **stubs.STUBS,
     **typescript.PAGES,
 }
-ELSEWHERE: Final = stubs.FILES | typescript.FILES | {"storage_dtypes.py": Path(support.__file__)}
+ELSEWHERE: Final = (
+    stubs.FILES | typescript.FILES | {"storage_dtypes.py": Path(support.__file__), "aten_names.py": aten_names.FILE}
+)
 """Where a file belongs that is no page of docs/."""
 
 

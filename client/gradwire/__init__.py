@@ -117,7 +117,7 @@ from ._core.surface.creation import (
     zeros_like,
 )
 from ._core.surface.global_settings import *  # noqa: F403
-from ._core.surface.interchange import asarray, from_dlpack, frombuffer, to_dlpack
+from ._core.surface.interchange import asarray, from_dlpack, from_file, frombuffer, to_dlpack
 from ._core.surface.number_limits import finfo, iinfo
 from ._core.surface.predicates import (
     can_cast,
@@ -130,7 +130,7 @@ from ._core.surface.predicates import (
     result_type,
     typename,
 )
-from ._core.surface.storages import UntypedStorage, is_storage
+from ._core.surface.storages import StorageBase, UntypedStorage, is_storage
 from ._core.surface.tensor_types import TYPES as _types
 from ._core.surface.typed_storages import LEGACY as _storage_types
 from ._core.surface.typed_storages import TypedStorage
@@ -187,12 +187,12 @@ from .serialization import load, save  # noqa: E402
 _keep_interrupts(Tensor.__del__)
 
 _LATER = (
-    "_C", "__config__", "_classes", "_custom_ops", "_dynamo", "_guards", "_inductor", "_jit_internal", "_ops",
-    "_prims_common", "_subclasses", "_tensor", "_tensor_str", "_utils", "_utils_internal", "accelerator", "amp", "ao",
-    "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "functional", "futures",
-    "fx", "hub", "jit", "library", "linalg", "masked", "mps", "multiprocessing", "nested", "onnx", "ops", "overrides",
-    "package", "profiler", "quantization", "quasirandom", "return_types", "signal", "sparse", "special", "storage",
-    "testing", "torch_version", "types", "version", "viz", "xpu",
+    "_C", "__config__", "_classes", "_custom_ops", "_dynamo", "_functorch", "_guards", "_inductor", "_jit_internal",
+    "_ops", "_prims_common", "_subclasses", "_tensor", "_tensor_str", "_utils", "_utils_internal", "accelerator", "amp",
+    "ao", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "functional",
+    "futures", "fx", "hub", "jit", "library", "linalg", "masked", "mps", "multiprocessing", "nested", "onnx", "ops",
+    "overrides", "package", "profiler", "quantization", "quasirandom", "return_types", "signal", "sparse", "special",
+    "storage", "testing", "torch_version", "types", "version", "viz", "xpu",
 )  # fmt: skip
 """Modules that not every program uses: imported at first mention."""
 _NUMBERED = (

@@ -10,6 +10,7 @@ from typing import Any
 from gradwire_protocol.errors import Unsupported
 
 from ._core.backward.registered_ops import REGISTERED, RegisteredOp
+from ._core.surface.layout_names import refusing
 from ._core.surface.methods import FUNCTIONS
 from ._core.surface.unsupported import where
 from ._core.tensor.tensor import Tensor
@@ -129,7 +130,8 @@ _PREFIXES = {"linalg_": "linalg", "fft_": "fft", "special_": "special"}
 
 
 def _aten(name: str) -> Callable[..., Any] | None:
-    """The function of gradwire that has the name of an operation of PyTorch's."""
+    """The function of gradwire that has the name of an operation of PyTorch's; for one that gradwire lacks, a function
+    that says so when it is called. None for a name that PyTorch does not have either."""
     if name in FUNCTIONS:
         return FUNCTIONS[name]
     for prefix, home in _PREFIXES.items():
@@ -138,10 +140,16 @@ def _aten(name: str) -> Callable[..., Any] | None:
             if callable(found):
                 return found
     gradwire = sys.modules["gradwire"]
-    for owner in (gradwire, _module("nn.functional"), Tensor):
+    for owner in (gradwire, _module("nn.functional"), Tensor, _module("_core.composed.aten")):
         found = vars(owner).get(name)
         if callable(found) and not isinstance(found, type):
             return found
+    if name in gradwire._INSIDE_OF or name.startswith("_foreach_"):
+        found = getattr(gradwire, name, None)
+        if callable(found) and not isinstance(found, type):
+            return found
+    if name in _module("_core.surface.aten_names").NAMES:
+        return refusing(f"torch.ops.aten.{name}", where())
     return None
 
 

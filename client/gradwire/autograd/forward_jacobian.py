@@ -46,7 +46,7 @@ def forward_jacobian(
     count = sum(t.numel() for t in inputs)
     basis, start = [], 0
     for tensor in inputs:
-        eye = call("eye", count, count, dtype=tensor.dtype, device=tensor._meta.device)
+        eye = call("eye", count, count, dtype=tensor.dtype, device=tensor._form.device)
         basis.append(call("narrow", eye, 1, start, tensor.numel()).reshape((count, *tensor.shape)))
         start += tensor.numel()
     rows = []

@@ -135,7 +135,7 @@ REFUSED: Final[dict[str, tuple[tuple[str, ...], str]]] = {
          "rpc_async", "RRef"),
         "ranks exchange tensors and plain objects by collectives",
     ),
-    "rpc.api": (("_all_gather", "_require_initialized"), "ranks exchange tensors and plain objects by collectives"),
+    "rpc.api": (("_all_gather",), "ranks exchange tensors and plain objects by collectives"),
     "tensor": (
         ("DTensor", "distribute_tensor", "distribute_module"), "a tensor is in one session",
     ),

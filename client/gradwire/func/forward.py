@@ -131,7 +131,7 @@ def linearize(func: Callable[..., Output], *primals: Any) -> tuple[Output, Calla
         seeds = []
         for output in outputs:
             seed = zeros_like(output).detach()
-            if output._meta.dtype.carries_gradient:
+            if output._form.dtype.carries_gradient:
                 seed.requires_grad_()
                 seed._scope = ENDED
             seeds.append(seed)

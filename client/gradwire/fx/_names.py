@@ -27,6 +27,10 @@ _homes: dict[Any, tuple[str, str]] = {}
 def _members(namespace: str) -> Iterator[tuple[str, Any]]:
     module = import_module(f"gradwire.{namespace}" if namespace else "gradwire")
     yield from list(vars(module).items())
+    if not namespace:  # names that are imported at first mention
+        for name, home in list(module._INSIDE_OF.items()):
+            if home.startswith(("_core.surface", "_core.composed")):
+                yield name, getattr(module, name)
 
 
 def _find_homes() -> None:

@@ -16,7 +16,8 @@ def rotated(angle):
 
 
 wanted = rotated(torch.tensor([12.0])).detach()
-angle = torch.tensor([0.0], requires_grad=True)
+# Not from 0: there each point falls on a pixel, where the last bit decides which side's slope is the gradient.
+angle = torch.tensor([1.0], requires_grad=True)
 optimizer = torch.optim.SGD([angle], lr=300.0)
 losses = []
 for _ in range(5):

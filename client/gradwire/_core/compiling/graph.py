@@ -128,7 +128,7 @@ class GraphTemplateBuilder:
             raise NotReplayable("it returns a tensor with hooks, or one that is mapped or dual")
         number = len(self.weave.tensors)
         self._made[id(tensor)] = number
-        made = TensorTemplate(type(tensor), offset, tensor._meta, None, tensor._slot, {})
+        made = TensorTemplate(type(tensor), offset, tensor._form, None, tensor._slot, {})
         self.weave.tensors.append(made)
         for name, value in everything(tensor).items():
             if name in _AS_IS or (name not in Tensor.__annotations__ and isinstance(value, CONSTANTS)):

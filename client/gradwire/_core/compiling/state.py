@@ -70,7 +70,7 @@ Facts = tuple[Any, ...]
 def facts(tensor: Tensor) -> Facts:
     """What decides how operations on a tensor are recorded, and what becomes of its gradient."""
     return (
-        tensor._meta, type(tensor), tensor._node is None, tensor._requires, tensor._grad_state,
+        tensor._form, type(tensor), tensor._node is None, tensor._requires, tensor._grad_state,
         tensor._grad_proxy is None, tensor._inference, tensor._chosen, tensor._retains, tensor._base_tensor is None,
         tensor._creation,
     )  # fmt: skip

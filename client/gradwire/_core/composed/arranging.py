@@ -218,7 +218,7 @@ def tensor_split(
     if isinstance(indices_or_sections, Tensor):
         if indices_or_sections.dtype is not dtypes.int64 or indices_or_sections.ndim > 1:
             raise ArgumentError(
-                f"tensor_split: positions are an int64 number or a row of them, not {indices_or_sections._meta!r}"
+                f"tensor_split: positions are an int64 number or a row of them, not {indices_or_sections._form!r}"
             )
         indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, int):

@@ -103,7 +103,7 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
     """
     for name, value in (("rtol", rtol), ("atol", atol)):
         if isinstance(value, Tensor) and value.ndim:
-            raise ArgumentTypeError(f"isclose: {name} is a number, not {value._meta!r}")
+            raise ArgumentTypeError(f"isclose: {name} is a number, not {value._form!r}")
     if rtol < 0 or atol < 0:
         raise ArgumentError(f"isclose: tolerances cannot be negative, got rtol={rtol} and atol={atol}")
     return _isclose(input, other, rtol, atol, equal_nan)

@@ -299,7 +299,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float | None = None, di
     """
     dim = _operands("trapezoid", y, x, dx, dim)
     if y.shape[dim] == 0:
-        return call("zeros", tuple(n for d, n in enumerate(y.shape) if d != dim), dtype=y.dtype, device=y._meta.device)
+        return call("zeros", tuple(n for d, n in enumerate(y.shape) if d != dim), dtype=y.dtype, device=y._form.device)
     if x is None:
         ends = call("add", call("select", y, dim, 0), call("select", y, dim, -1))
         return call("mul", call("sub", call("sum", y, (dim,)), call("mul", ends, 0.5)), 1 if dx is None else dx)

@@ -21,7 +21,7 @@ class Handle(Protocol):
     """A proxy for a tensor, as code below ``gradwire.Tensor`` sees it; nodes are above this, too."""
 
     _id: int
-    _meta: Meta
+    _form: Meta
     _node: Any
     _slot: int
     _session: Any

@@ -70,7 +70,7 @@ def into(name: str, how: Out, result: Any, out: Any, given: Iterable[Any] = ()) 
     ):
         kind = ArgumentTypeError if Out.JOINS in how else DTypeError
         raise kind(f"{name}: a {result.dtype.name} result cannot be written into out of {out.dtype.name}")
-    if result._meta.device != out._meta.device:
+    if result._form.device != out._form.device:
         raise DeviceError(f"{name}: the result is on {result.device}, out on {out.device}")
     _check_apart(name, how, out, tuple(result.shape), given)
     if Out.COUNTED in how and out.numel() == result.numel():
@@ -227,9 +227,9 @@ def resize_(
         asked = {} if memory_format is None else asked_order(memory_format, len(new), bool(self._levels))
         last = "channels_last" in asked  # memory has rows of channels, which the tensor shows as dimension 1
         held = (new[0], *new[2:], new[1]) if last else new
-        described = meta(held, self.dtype, self._meta.device)
+        described = meta(held, self.dtype, self._form.device)
         if self._id < 0:
-            self._meta = meta(new, self.dtype, "meta", channels_last_order(new)) if last else described
+            self._form = meta(new, self.dtype, "meta", channels_last_order(new)) if last else described
         else:
             memory = self.data
             made = Tensor._make(self._session, self._tell("resized", held, results=1), described)

@@ -460,8 +460,8 @@ def _converted(tensor: Tensor, dtype: DType | None, device: str | None, order: m
     if order is not None and tensor.ndim in (4, 5):
         return reordered(tensor, order, dtype, device)
     dtype = dtype or tensor.dtype
-    device = device or tensor._meta.device
-    if dtype is tensor.dtype and device == tensor._meta.device:
+    device = device or tensor._form.device
+    if dtype is tensor.dtype and device == tensor._form.device:
         return tensor
     return call("to", tensor, dtype, device)
 
@@ -470,7 +470,7 @@ def _replaced(tensor: Tensor, fn: Callable[[Tensor], Tensor]) -> Any:
     made = fn(tensor)
     if made is tensor:
         return tensor
-    if made._meta.device != tensor._meta.device and "meta" in (made._meta.device, tensor._meta.device):
+    if made._form.device != tensor._form.device and "meta" in (made._form.device, tensor._form.device):
         return Parameter(made, requires_grad=tensor.requires_grad)
     tensor.data = made
     return tensor

@@ -292,7 +292,7 @@ class Optimizer:
             value = tensor(np.asarray(value))
         if isinstance(value, Tensor):
             floating = param.is_floating_point() and name != "step"
-            place = (param.dtype if floating else value.dtype, param._meta.device)
+            place = (param.dtype if floating else value.dtype, param._form.device)
             return call("to", value, *place, True) if name != "step" else call("clone", value)
         if isinstance(value, dict):
             return {k: self._restored(k, v, param) for k, v in value.items()}

@@ -221,7 +221,7 @@ class Session:
         row = self.rows([number]).get(number)
         if row is None:
             raise UnknownTensor(f"there is no tensor {name!r}: it was never made, or was released")
-        probe._meta = meta(tuple(row["shape"]), dtypes.BY_NAME[row["dtype"]], row["device"])
+        probe._form = meta(tuple(row["shape"]), dtypes.BY_NAME[row["dtype"]], row["device"])
         probe._requires = bool(row["requires_grad"])
         probe._grad_state = UNKNOWN_GRAD
         return probe

@@ -221,7 +221,7 @@ def dim_order(self: Tensor, *, ambiguity_check: bool | Sequence[memory_format] =
             later = _further(self, order[at - 1], dim)
             if later is None and ambiguity_check:
                 raise ArgumentError(
-                    f"dim_order: dimensions {dim} and {order[at - 1]} of {self._meta!r} can be exchanged"
+                    f"dim_order: dimensions {dim} and {order[at - 1]} of {self._form!r} can be exchanged"
                 )
             if later is False:
                 break
@@ -254,7 +254,7 @@ def _need_no_grad(name: str, self: Tensor, *others: Any) -> None:
             shown = given.dtype.name if isinstance(given, Tensor) else type(given).__name__
             raise ArgumentTypeError(f"{name}: all tensors have the dtype {self.dtype.name}, not {shown}")
         if given.requires_grad:
-            raise GraphError(f"{name}: a {given._meta!r} tensor requires grad, a function of numbers has no derivative")
+            raise GraphError(f"{name}: a {given._form!r} tensor requires grad, a function of numbers has no derivative")
 
 
 def _overwrite(name: str, self: Tensor, others: tuple[Tensor, ...], step: Callable[[Any, Any], Any]) -> Any:
@@ -262,8 +262,8 @@ def _overwrite(name: str, self: Tensor, others: tuple[Tensor, ...], step: Callab
     the elements before that are the same place in memory."""
     shape = tuple(self.shape)
     rows = zip(*[call("expand", t, shape).detach().reshape(-1).tolist() for t in others])
-    kept = tuple(slice(0, 1) if not s else slice(None) for s in self._meta.stride)
-    target = self[kept] if 0 in self._meta.stride else self
+    kept = tuple(slice(0, 1) if not s else slice(None) for s in self._form.stride)
+    target = self[kept] if 0 in self._form.stride else self
     check_expanded(target, name)
     held = np.empty(tuple(target.shape), object)
     held.reshape(-1)[:] = target.detach().reshape(-1).tolist()

@@ -6,7 +6,9 @@ import builtins
 from collections.abc import Callable
 from typing import Any
 
+from ..context.modes import MODES
 from ..dispatch.dispatch import call
+from ..dispatch.overrides import asked, handler_of
 from ..tensor.tensor import Tensor
 
 Message = Callable[[], object] | str | None
@@ -15,9 +17,14 @@ Message = Callable[[], object] | str | None
 def _assert(condition: Any, message: str = "") -> None:
     """Check a condition. One that is a tensor is read, which waits for the server.
 
+    A condition of a class that functions are left to (a proxy of ``torch.fx``) is left to it.
+
     Raises:
         AssertionError: when it is false.
     """
+    if not MODES.without_classes and handler_of(type(condition)) is not None:
+        asked(_assert, [condition], (condition, message), {})
+        return
     if not condition:
         raise AssertionError(message)
 

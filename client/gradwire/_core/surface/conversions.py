@@ -40,7 +40,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     where = None if device is None else place(device)
     order = kwargs.get("memory_format")
     if order is None:
-        if (dtype is None or dtype is self.dtype) and (where is None or where == self._meta.device) and not copy:
+        if (dtype is None or dtype is self.dtype) and (where is None or where == self._form.device) and not copy:
             return self
         return call("to", self, dtype, where, bool(copy))
     return reordered(self, order, dtype, where, bool(copy))
@@ -51,7 +51,7 @@ def reordered(
 ) -> Tensor:
     """In a memory order, a dtype and on a device; itself where nothing changes, by what its strides suggest."""
     asked = asked_order(order, self.ndim, bool(self._levels))
-    if (dtype is None or dtype is self.dtype) and (device is None or device == self._meta.device) and not copy:
+    if (dtype is None or dtype is self.dtype) and (device is None or device == self._form.device) and not copy:
         if not asked or suggested_order(self._known_meta()) is order:
             return self
     return call("to", self, dtype, device, copy, **asked)

@@ -67,7 +67,7 @@ def finish(made: Tensor, requires_grad: bool) -> Any:
         if made._inference or made._requires or made._id < 0 or made._node is not None or made._versions is not None:
             made.requires_grad_()
         else:  # the same for a new leaf, by the fast path
-            check_can_require_grad(made._meta)
+            check_can_require_grad(made._form)
             made._requires = True
             tell("requires_grad_", [made, True])
     return made
@@ -269,7 +269,7 @@ def _element(tensor: Tensor) -> Any:
     """
     if tensor.numel() != 1:
         kind = ArgumentValueError if tensor.is_floating_point() else ArgumentTypeError
-        raise kind(f"a tensor among numbers has one element, not {tensor._meta!r}: use torch.stack for more")
+        raise kind(f"a tensor among numbers has one element, not {tensor._form!r}: use torch.stack for more")
     return tensor.detach().reshape(()) if tensor.ndim else tensor
 
 
@@ -438,7 +438,7 @@ def _number(name: str, value: Any) -> Any:
         ArgumentTypeError: for a tensor with dimensions, or one that requires grad.
     """
     if isinstance(value, Tensor) and (value.ndim or value.requires_grad):
-        raise ArgumentTypeError(f"{name} takes numbers, and 0-dim tensors that require no grad, not {value._meta!r}")
+        raise ArgumentTypeError(f"{name} takes numbers, and 0-dim tensors that require no grad, not {value._form!r}")
     return value.item() if hasattr(value, "item") else value
 
 
@@ -451,7 +451,7 @@ def _end(name: str, value: Any) -> Any:
     if not isinstance(value, Tensor):
         return value
     if value.ndim:
-        raise ArgumentError(f"{name}: a bound is a number or a 0-dim tensor, not {value._meta!r}")
+        raise ArgumentError(f"{name}: a bound is a number or a 0-dim tensor, not {value._form!r}")
     return value.item()
 
 

@@ -217,7 +217,7 @@ def checked_state(state: Any) -> Any:
         ArgumentTypeError: for anything but a uint8 tensor of 16 elements.
     """
     if not isinstance(state, Tensor) or state.dtype is not uint8 or tuple(state.shape) != (STATE_BYTES,):
-        given = state._meta if isinstance(state, Tensor) else type(state).__name__
+        given = state._form if isinstance(state, Tensor) else type(state).__name__
         raise ArgumentTypeError(
             f"the state of gradwire's random numbers is a uint8 tensor of {STATE_BYTES} elements, got {given}: "
             "one that PyTorch saved does not fit"

@@ -5,6 +5,7 @@ A tensor's memory is on the server, so nothing is shared: what PyTorch would vie
 
 from __future__ import annotations
 
+import os
 import warnings
 from enum import IntEnum
 from typing import Any
@@ -44,8 +45,8 @@ def asarray(
         DTypeError: where a gradient is wanted of a dtype that has none.
     """
     if isinstance(obj, Tensor):
-        target = place(device, obj._session) if device is not None else obj._meta.device
-        fits = (dtype is None or obj.dtype is dtype) and obj._meta.device == target
+        target = place(device, obj._session) if device is not None else obj._form.device
+        fits = (dtype is None or obj.dtype is dtype) and obj._form.device == target
         if copy is False and not fits:
             raise ArgumentValueError("copy=False, but another dtype or device needs a copy")
         if requires_grad is None and obj.requires_grad:
@@ -74,7 +75,7 @@ def _of_storage(
 ) -> Tensor:
     """The numbers of a storage, in its memory unless another device or a copy is wanted."""
     made = storage._numbers(dtype or get_default_dtype())
-    if device is not None and place(device) != made._meta.device:
+    if device is not None and place(device) != made._form.device:
         if copy is False:
             raise ArgumentValueError("copy=False, but another device needs a copy")
         made = made.to(device)
@@ -127,6 +128,21 @@ def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, r
         raise ArgumentValueError(f"{count} of {dtype.name} from byte {offset} on are more than {data.nbytes} bytes")
     array = np.frombuffer(data, NUMPY_DTYPES[dtype], count, offset).copy()
     return upload(array, dtype, None, requires_grad)
+
+
+def from_file(
+    filename: str | os.PathLike[str], shared: bool | None = None, size: int = 0, *, dtype: DType | None = None,
+    device: Device = None, requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """A vector of the first ``size`` numbers of a file.
+
+    Raises:
+        Unsupported: for ``shared=True``, where writes would have to reach the file.
+        ArgumentError: when the file has fewer bytes.
+    """
+    chosen = get_default_dtype() if dtype is None else dtype
+    data = UntypedStorage.from_file(filename, bool(shared), size * chosen.itemsize)._local_bytes()
+    return upload(np.frombuffer(data, NUMPY_DTYPES[chosen], size).copy(), chosen, device, requires_grad)
 
 
 class DLDeviceType(IntEnum):

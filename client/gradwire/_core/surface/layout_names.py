@@ -74,7 +74,7 @@ def resize(self: Tensor, *sizes: Any) -> Tensor:
     for extent in size:
         count *= extent
     if count != self.numel():
-        raise ShapeError(f"resize: {self._meta!r} has {self.numel()} elements, {list(size)} has {count}")
+        raise ShapeError(f"resize: {self._form!r} has {self.numel()} elements, {list(size)} has {count}")
     return call("view", call("contiguous", self), size)
 
 

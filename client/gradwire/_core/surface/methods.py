@@ -48,7 +48,7 @@ def recorded_again(several: Mapping[tuple[Meta, ...], Signature], args: tuple[An
         if not isinstance(x, Tensor):
             return NOT_APPLICABLE
     session, key = args[0]._session, MODES.key
-    signature = several.get(tuple([x._meta for x in args]))
+    signature = several.get(tuple([x._form for x in args]))
     if signature is None or session.lock.ready != key or OPEN:
         return NOT_APPLICABLE
     return signature.record(signature, session, key, *args)
@@ -70,7 +70,7 @@ def function_of(op: Op, method: bool = False) -> Callable[..., Any]:
                 x = args[0]
                 session, key = x._session, MODES.key
                 if session.lock.ready == key and not OPEN:
-                    signature = singles.get(x._meta)
+                    signature = singles.get(x._form)
                     if signature is not None:
                         made = signature.record(signature, session, key, x)
                         if made is not NOT_APPLICABLE:

@@ -48,7 +48,7 @@ def _binary(name: str, op: str) -> None:
         key = MODES.key
         session = self._session
         if session.lock.ready == key and not OPEN:
-            form = (self._meta, other._meta if isinstance(other, Tensor) else type(other))
+            form = (self._form, other._form if isinstance(other, Tensor) else type(other))
             signature = pairs.get(form)
             if signature is not None:
                 made = signature.record(signature, session, key, self, other)

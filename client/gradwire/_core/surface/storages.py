@@ -26,7 +26,11 @@ from .creation import empty, place, tensor, upload
 FILE_SPECIAL: Final = "the memory of tensors is the server's, and no file of this machine"
 
 
-class UntypedStorage:
+class StorageBase:
+    """What is a storage of bytes."""
+
+
+class UntypedStorage(StorageBase):
     """The bytes of a tensor's memory, or new ones: ``UntypedStorage(4)``, ``UntypedStorage([1, 2])``.
 
     Costs no round trip until values are asked for.

@@ -77,7 +77,7 @@ class Readable(TensorBase):
         Raises:
             ArgumentError: when there is not exactly one.
         """
-        if self._meta.known and self._meta.numel != 1:
+        if self._form.known and self._form.numel != 1:
             raise ArgumentError(f"item() needs exactly one element, the tensor has shape {list(self.shape)}")
         value = self._fetch()
         if value.size != 1:
@@ -89,7 +89,7 @@ class Readable(TensorBase):
         return self._python(self._fetch())
 
     def _python(self: Any, value: np.ndarray[Any, Any]) -> Any:
-        if self._meta.dtype in FOREIGN:
+        if self._form.dtype in FOREIGN:
             value = value.astype(np.float32)
         return value.tolist()
 
@@ -107,8 +107,8 @@ class Readable(TensorBase):
         """
         if self.requires_grad and not force and MODES.flags & GRAD_MODE:
             raise GraphError("numpy() of a tensor that requires grad would lose its history: use detach().numpy()")
-        if self._meta.dtype in FOREIGN:
-            raise ArgumentTypeError(f"NumPy has no {self._meta.dtype.name}: convert with .float() first")
+        if self._form.dtype in FOREIGN:
+            raise ArgumentTypeError(f"NumPy has no {self._form.dtype.name}: convert with .float() first")
         found: np.ndarray[Any, Any] = self._fetch()
         return found
 
@@ -139,8 +139,8 @@ class Readable(TensorBase):
         return complex(self._only())
 
     def __index__(self: Any) -> int:
-        if self._meta.dtype.carries_gradient or self.numel() != 1:
-            raise ArgumentTypeError(f"only one integer can be an index, not a {self._meta!r} tensor")
+        if self._form.dtype.carries_gradient or self.numel() != 1:
+            raise ArgumentTypeError(f"only one integer can be an index, not a {self._form!r} tensor")
         return int(self.item())
 
     def __format__(self: Any, spec: str) -> str:

@@ -57,11 +57,11 @@ class Tensor(Readable, Everything, Attached):
     """A tensor on the server. Created by :func:`gradwire.tensor` and by operations, never by its constructor alone."""
 
     # What every tensor has of its own. Making one is on the path of every op.
-    __slots__ = ("__weakref__", "_base_tensor", "_id", "_meta", "_node", "_session", "_slot", "_versions")
+    __slots__ = ("__weakref__", "_base_tensor", "_id", "_form", "_node", "_session", "_slot", "_versions")
 
     _session: Any  # a Session, which stands on this
     _id: int
-    _meta: Meta
+    _form: Meta  # not `_meta`, which subclasses of libraries have as their own
     _node: Node | None
     _slot: int
     _base_tensor: Any  # of a view
@@ -115,7 +115,7 @@ class Tensor(Readable, Everything, Attached):
         self = object.__new__(cls)
         self._session = session
         self._id = number
-        self._meta = described
+        self._form = described
         if node is not None and described.dtype.carries_gradient:
             self._node, self._slot = node, slot
         else:
@@ -134,18 +134,18 @@ class Tensor(Readable, Everything, Attached):
     @property
     def shape(self) -> Size:
         """The extents. Where one depends on data not looked at yet, asking costs a round trip."""
-        if not self._meta.known:
+        if not self._form.known:
             self._known_meta()
-        return shape_of(self._meta.shape)
+        return shape_of(self._form.shape)
 
     def _known_meta(self) -> Meta:
-        if not self._meta.known:
+        if not self._form.known:
             session = self._session
             probe = Tensor._make(session, session.record(TABLE["shape_of"], [self], 1), meta((self.ndim,), int64))
             extents = session.read([probe])[0]
             assert extents is not None
-            self._meta = meta(tuple(extents.tolist()), self._meta.dtype, self._meta.device)
-        return self._meta
+            self._form = meta(tuple(extents.tolist()), self._form.dtype, self._form.device)
+        return self._form
 
     @overload
     def size(self, dim: None = None) -> Size: ...
@@ -164,21 +164,21 @@ class Tensor(Readable, Everything, Attached):
     @property
     def dtype(self) -> DType:
         """The element type."""
-        return self._meta.dtype
+        return self._form.dtype
 
     @property
     def device(self) -> device:
         """The device of the server that holds it."""
-        return device(self._meta.device)
+        return device(self._form.device)
 
     @property
     def ndim(self) -> int:
         """The number of dimensions."""
-        return len(self._meta.shape)
+        return len(self._form.shape)
 
     def dim(self) -> int:
         """The number of dimensions."""
-        return len(self._meta.shape)
+        return len(self._form.shape)
 
     def numel(self) -> int:
         """The number of elements."""
@@ -188,12 +188,12 @@ class Tensor(Readable, Everything, Attached):
 
     def element_size(self) -> int:
         """Bytes per element."""
-        return self._meta.dtype.itemsize
+        return self._form.dtype.itemsize
 
     @property
     def itemsize(self) -> int:
         """Bytes per element."""
-        return self._meta.dtype.itemsize
+        return self._form.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
@@ -217,16 +217,16 @@ class Tensor(Readable, Everything, Attached):
 
     def is_floating_point(self) -> bool:
         """Whether the dtype is float16, bfloat16, float32 or float64."""
-        return self._meta.dtype.is_floating_point
+        return self._form.dtype.is_floating_point
 
     def is_complex(self) -> bool:
         """Whether the dtype is complex64 or complex128."""
-        return self._meta.dtype.is_complex
+        return self._form.dtype.is_complex
 
     @property
     def is_cuda(self) -> bool:
         """Whether it lives on a GPU of the server."""
-        return self._meta.device.startswith("cuda")
+        return self._form.device.startswith("cuda")
 
     @property
     def is_sparse(self) -> bool:
@@ -276,7 +276,7 @@ class Tensor(Readable, Everything, Attached):
             DTypeError: for integers and bools.
             GraphError: when it is not a leaf and recording should stop.
         """
-        check_can_require_grad(self._meta, requires_grad)
+        check_can_require_grad(self._form, requires_grad)
         if self._grad_node() is not None:
             if not requires_grad:
                 raise GraphError(
@@ -385,7 +385,7 @@ class Tensor(Readable, Everything, Attached):
         self._base_tensor = source if base is None else base
         if cell[0]:
             self._seen = cell[0]
-        path = path_of(source, self._meta)
+        path = path_of(source, self._form)
         if path is not None:
             self._path = path
         if MODES.flags & INFERENCE_MODE:
@@ -422,7 +422,7 @@ class Tensor(Readable, Everything, Attached):
         self._chosen = dtype
 
     def _dtype_of_grad(self) -> DType | None:
-        found: DType | None = self._meta.dtype if self._chosen is ... else self._chosen
+        found: DType | None = self._form.dtype if self._chosen is ... else self._chosen
         return found
 
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -494,7 +494,7 @@ class Tensor(Readable, Everything, Attached):
             raise ArgumentError(f"data of dtype {value.dtype.name} cannot be the data of a tensor that requires grad")
         if self._id >= 0 or value._id >= 0:  # between two on the meta device there is nothing to tell the server
             self._session.record(TABLE["set_data"], [self, value], 0)
-        self._meta, self._uploaded = value._meta, None
+        self._form, self._uploaded = value._form, None
         value._share_memory_with(self)
 
     def _share_memory_with(self, other: Tensor) -> None:
@@ -527,14 +527,14 @@ class Tensor(Readable, Everything, Attached):
 def hand_over(made: Tensor, to: Tensor) -> None:
     """Let a proxy stand for another tensor from now on, usually a view of what it stood for. What the program attached
     to it stays."""
-    before = Tensor._make(to._session, to._id, to._meta, to._node, to._slot)
+    before = Tensor._make(to._session, to._id, to._form, to._node, to._slot)
     kept = everything(to)
     own = {k: v for k, v in kept.items() if k in Tensor.__annotations__}
     everything(before).update(own)
     before._base_tensor, before._versions = to._base_tensor, to._versions
     for key in own:
         del kept[key]
-    to._id, to._meta, to._node, to._slot = made._id, made._meta, made._node, made._slot
+    to._id, to._form, to._node, to._slot = made._id, made._form, made._node, made._slot
     to._base_tensor, to._versions = before if made._base_tensor is to else made._base_tensor, made._versions
     kept.update({k: before if v is to else v for k, v in everything(made).items()})
     made.__class__ = Moved

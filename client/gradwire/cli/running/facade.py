@@ -54,6 +54,7 @@ def fill(facade: ModuleType) -> None:
     facade.__doc__ = gradwire.__doc__
     facade.__version__ = version.__version__  # type: ignore[attr-defined]
     facade.version = version  # type: ignore[attr-defined]
+    facade.torch = facade  # type: ignore[attr-defined]  # PyTorch's package holds itself under its own name
     facade.__all__ = [  # type: ignore[attr-defined]
         name for name, value in vars(gradwire).items() if not name.startswith("_") and not isinstance(value, ModuleType)
     ]
