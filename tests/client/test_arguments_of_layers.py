@@ -102,9 +102,8 @@ def test_tensors_like_one_on_the_meta_device_can_be_elsewhere(name: str) -> None
     for lib in LIBRARIES:
         made = LIKE[name](lib, lib.zeros(2, 3, 4, device="meta").permute(2, 0, 1))
         assert not made.is_meta
-        facts.append(
-            (tuple(made.shape), made.stride(), made.element_size(), name == "empty" or bool((made == made).all()))
-        )
+        sound = name == "empty" or bool((made == made).all())
+        facts.append((tuple(made.shape), made.stride(), made.element_size(), sound))
     assert facts[0] == facts[1]
 
 

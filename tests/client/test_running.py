@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from tests.live_server import SOURCES, live_server
 
+import gradwire
 from gradwire.cli.running.command import WrongUsage, parse
 from gradwire.cli.running.names import ELSEWHERE, counterpart
 
@@ -137,8 +138,6 @@ def test_what_is_lacking_is_told_by_its_name_and_can_be_asked_for(start):
 
 
 def test_gradwire_itself_tells_what_it_lacks():
-    import gradwire
-
     with pytest.raises(NotImplementedError, match="slice_inverse"):
         gradwire.slice_inverse()
     assert not hasattr(gradwire, "slice_inverse")
@@ -146,8 +145,6 @@ def test_gradwire_itself_tells_what_it_lacks():
 
 
 def test_the_nearest_name_is_suggested():
-    import gradwire
-
     for mention, name in {
         lambda: gradwire.softmx: "gradwire.softmax",
         lambda: gradwire.nn.Liner: "gradwire.nn.Linear",

@@ -74,7 +74,7 @@ def result_type(*operands: Any, **named: Any) -> DType:
     Raises:
         ArgumentTypeError: for anything else.
     """
-    unknown = named.keys() - {"tensor", "other", "scalar", "scalar1", "scalar2"}
+    unknown = named.keys() - set(_result_type_form.__code__.co_varnames)
     if unknown:
         raise ArgumentTypeError(f"result_type got an unexpected keyword argument {min(unknown)!r}")
     described: list[Any] = []
