@@ -9,16 +9,16 @@ from gradwire._core.composed.arranging import as_strided as as_strided, as_strid
 from gradwire._core.composed.decompositions import lobpcg as lobpcg, pca_lowrank as pca_lowrank, svd_lowrank as svd_lowrank, vander as vander
 from gradwire._core.composed.elementwise import fill as fill
 from gradwire._core.composed.joining import block_diag as block_diag, cartesian_prod as cartesian_prod, combinations as combinations
-from gradwire._core.composed.layers import batch_norm as batch_norm, bilinear as bilinear, conv_tbc as conv_tbc, convolution as convolution, embedding_bag as embedding_bag, feature_dropout as feature_dropout, grid_sampler as grid_sampler, instance_norm as instance_norm, native_channel_shuffle as native_channel_shuffle, native_dropout as native_dropout, pairwise_distance as pairwise_distance, rrelu as rrelu, rrelu_ as rrelu_
-from gradwire._core.composed.plain_names import as_strided_ as as_strided_, compiled_with_cxx11_abi as compiled_with_cxx11_abi, cond as cond, cudnn_is_acceptable as cudnn_is_acceptable, detach_ as detach_, detach_copy as detach_copy, is_vulkan_available as is_vulkan_available
+from gradwire._core.composed.layers import batch_norm as batch_norm, bilinear as bilinear, conv_tbc as conv_tbc, convolution as convolution, embedding_bag as embedding_bag, feature_dropout as feature_dropout, feature_dropout_ as feature_dropout_, grid_sampler as grid_sampler, instance_norm as instance_norm, native_channel_shuffle as native_channel_shuffle, native_dropout as native_dropout, pairwise_distance as pairwise_distance
+from gradwire._core.composed.plain_names import as_strided_ as as_strided_, compiled_with_cxx11_abi as compiled_with_cxx11_abi, cond as cond, cudnn_is_acceptable as cudnn_is_acceptable, detach_ as detach_, is_vulkan_available as is_vulkan_available
 from gradwire._core.composed.recurrent import gru_cell as gru_cell, lstm_cell as lstm_cell, rnn_relu_cell as rnn_relu_cell, rnn_tanh_cell as rnn_tanh_cell
 from gradwire._core.composed.searching import is_nonzero as is_nonzero, isclose as isclose, unravel_index as unravel_index
 from gradwire._core.composed.spectral import istft as istft, stft as stft
-from gradwire._core.composed.statistics import corrcoef as corrcoef, cov as cov, cumulative_trapezoid as cumulative_trapezoid, dist as dist, gradient as gradient, native_batch_norm as native_batch_norm, native_group_norm as native_group_norm, native_layer_norm as native_layer_norm, trapezoid as trapezoid, trapz as trapz
+from gradwire._core.composed.statistics import corrcoef as corrcoef, cov as cov, cumulative_trapezoid as cumulative_trapezoid, dist as dist, gradient as gradient, native_group_norm as native_group_norm, native_layer_norm as native_layer_norm, trapezoid as trapezoid, trapz as trapz
 from gradwire._core.composed.vmap import vmap as vmap
 from gradwire._core.context.argument_types import Device
 from gradwire._core.context.layouts import layout as layout, memory_format as memory_format
-from gradwire._core.context.modes import enable_grad as enable_grad, inference_mode as inference_mode, is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled, is_anomaly_enabled as is_anomaly_enabled, is_grad_enabled as is_grad_enabled, is_inference_mode_enabled as is_inference_mode_enabled, no_grad as no_grad, set_grad_enabled as set_grad_enabled
+from gradwire._core.context.modes import enable_grad as enable_grad, inference_mode as inference_mode, is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled, is_anomaly_enabled as is_anomaly_enabled, is_grad_enabled as is_grad_enabled, is_inference_mode_enabled as is_inference_mode_enabled, no_grad as no_grad, set_anomaly_enabled as set_anomaly_enabled, set_grad_enabled as set_grad_enabled
 from gradwire._core.context.size import Size as Size, device as device
 from gradwire._core.dispatch.autocasting import autocast_decrement_nesting as autocast_decrement_nesting, autocast_increment_nesting as autocast_increment_nesting, clear_autocast_cache as clear_autocast_cache, get_autocast_cpu_dtype as get_autocast_cpu_dtype, get_autocast_dtype as get_autocast_dtype, get_autocast_gpu_dtype as get_autocast_gpu_dtype, is_autocast_cache_enabled as is_autocast_cache_enabled, is_autocast_cpu_enabled as is_autocast_cpu_enabled, is_autocast_enabled as is_autocast_enabled, set_autocast_cache_enabled as set_autocast_cache_enabled, set_autocast_cpu_dtype as set_autocast_cpu_dtype, set_autocast_cpu_enabled as set_autocast_cpu_enabled, set_autocast_dtype as set_autocast_dtype, set_autocast_enabled as set_autocast_enabled, set_autocast_gpu_dtype as set_autocast_gpu_dtype
 from gradwire._core.dispatch.out_argument import resize_as_ as resize_as_
@@ -30,12 +30,12 @@ from gradwire._core.surface.attributes import get_device as get_device, is_same_
 from gradwire._core.surface.creation import as_tensor as as_tensor, from_numpy as from_numpy, tensor as tensor
 from gradwire._core.surface.generator import Generator as Generator
 from gradwire._core.surface.global_settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled, get_default_device as get_default_device, get_deterministic_debug_mode as get_deterministic_debug_mode, get_float32_matmul_precision as get_float32_matmul_precision, get_num_interop_threads as get_num_interop_threads, get_num_threads as get_num_threads, is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled, is_warn_always_enabled as is_warn_always_enabled, set_default_device as set_default_device, set_default_tensor_type as set_default_tensor_type, set_deterministic_debug_mode as set_deterministic_debug_mode, set_float32_matmul_precision as set_float32_matmul_precision, set_flush_denormal as set_flush_denormal, set_num_interop_threads as set_num_interop_threads, set_num_threads as set_num_threads, set_warn_always as set_warn_always, use_deterministic_algorithms as use_deterministic_algorithms
-from gradwire._core.surface.interchange import asarray as asarray, from_dlpack as from_dlpack, frombuffer as frombuffer, to_dlpack as to_dlpack
+from gradwire._core.surface.interchange import asarray as asarray, from_dlpack as from_dlpack, from_file as from_file, frombuffer as frombuffer, to_dlpack as to_dlpack
 from gradwire._core.surface.layout_names import dequantize as dequantize, dsmm as dsmm, spmm as spmm
 from gradwire._core.surface.methods import adjoint as adjoint, allclose as allclose, conj as conj, einsum as einsum, equal as equal, expand_as as expand_as, imag as imag, is_conj as is_conj, is_neg as is_neg, masked_fill as masked_fill, numel as numel, real as real, repeat as repeat, reshape_as as reshape_as, resolve_conj as resolve_conj, resolve_neg as resolve_neg, view_as as view_as
 from gradwire._core.surface.number_limits import finfo as finfo, iinfo as iinfo
 from gradwire._core.surface.predicates import can_cast as can_cast, is_complex as is_complex, is_distributed as is_distributed, is_floating_point as is_floating_point, is_inference as is_inference, is_tensor as is_tensor, promote_types as promote_types, typename as typename
-from gradwire._core.surface.storages import UntypedStorage as UntypedStorage, is_storage as is_storage
+from gradwire._core.surface.storages import StorageBase as StorageBase, UntypedStorage as UntypedStorage, is_storage as is_storage
 from gradwire._core.surface.symbolic_numbers import sym_float as sym_float, sym_int as sym_int, sym_ite as sym_ite, sym_max as sym_max, sym_min as sym_min, sym_not as sym_not, sym_sum as sym_sum
 from gradwire._core.surface.typed_storages import TypedStorage as TypedStorage
 from gradwire._core.tensor.printing import get_printoptions as get_printoptions, set_printoptions as set_printoptions
@@ -50,13 +50,16 @@ from gradwire.cuda.streams import Event as Event, Stream as Stream
 from gradwire.futures import Future as Future
 from gradwire.jit import ScriptModule as ScriptModule
 from gradwire.nn.functional.numbered import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits, cosine_embedding_loss as cosine_embedding_loss, ctc_loss as ctc_loss, grid_sampler_2d as grid_sampler_2d, grid_sampler_2d as grid_sampler_3d, hinge_embedding_loss as hinge_embedding_loss, kl_div as kl_div, margin_ranking_loss as margin_ranking_loss, poisson_nll_loss as poisson_nll_loss, triplet_margin_loss as triplet_margin_loss
+from gradwire.overrides import DisableTorchFunction as DisableTorchFunction, DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 from gradwire.random import get_rng_state as get_rng_state, initial_seed as initial_seed, manual_seed as manual_seed, seed as seed, set_rng_state as set_rng_state
 from gradwire.return_types import aminmax as _aminmax, cummax as _cummax, cummin as _cummin, frexp as _frexp, geqrf as _geqrf, histogram as _histogram, histogramdd as _histogramdd, kthvalue as _kthvalue, lu_unpack as _lu_unpack, max as _max, median as _median, min as _min, mode as _mode, nanmedian as _nanmedian, qr as _qr, slogdet as _slogdet, sort as _sort, svd as _svd, topk as _topk, triangular_solve as _triangular_solve
 from gradwire.serialization import load as load, save as save
+from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType as dtype
 from gradwire_protocol.errors import ConnectionLost as ConnectionLost, DTypeError as DTypeError, DeviceError as DeviceError, GradwireError as GradwireError, GraphError as GraphError, IndexOutOfRange as IndexOutOfRange, KernelError as KernelError, LimitExceeded as LimitExceeded, OutOfMemory as OutOfMemory, OutOfMemory as OutOfMemoryError, SessionGone as SessionGone, ShapeError as ShapeError, Superseded as Superseded, Unauthorized as Unauthorized, Unavailable as Unavailable, Unsupported as Unsupported, VersionMismatch as VersionMismatch
 from typing import Any, Literal, NoReturn, overload
 
+class AcceleratorError(Tensor): ...
 class AnyType(Tensor): ...
 class BFloat16Storage(Tensor): ...
 class BFloat16Tensor(Tensor): ...
@@ -406,6 +409,8 @@ def det(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The determinant of each square matrix. Float and complex dtypes of 32 bits and more."""
 def detach(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """A view without history: no gradient flows through it. It shares memory and version with ``self``."""
+def detach_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy without history."""
 def diag(input: Tensor, diagonal: _int = 0, *, out: Tensor | None = None) -> Tensor:
     """The diagonal of a matrix, copied, or the matrix that has a vector on its diagonal."""
 def diag_embed(input: Tensor, offset: _int = 0, dim1: _int = -2, dim2: _int = -1, *, out: Tensor | None = None) -> Tensor:
@@ -835,6 +840,9 @@ def narrow(input: Tensor, dim: _int, start: Tensor | _int, length: _int) -> Tens
     """A view of ``length`` indices from ``start``, a number or a 0-dim integer tensor, along a dimension."""
 def narrow_copy(input: Tensor, dim: _int, start: _int, length: _int, *, out: Tensor | None = None) -> Tensor:
     """What :func:`narrow` shows, in new memory."""
+def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: _bool, momentum: _float, eps: _float, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """:func:`gradwire.nn.functional.batch_norm`, and in training the mean and the reciprocal deviation of each
+    channel."""
 def ne(input: Tensor, other: Tensor | _complex, *, out: Tensor | None = None) -> Tensor:
     """Whether two elements differ, after promotion. NaN differs from everything."""
 def neg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1019,6 +1027,10 @@ def round_(input: Tensor, *, decimals: _int = 0) -> Tensor:
     """In-place form of :func:`round`: writes the result into ``self``."""
 def row_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Joined along the first dimension; 1-D tensors count as rows."""
+def rrelu(input: Tensor, lower: _float = 0.125, upper: _float = 0.3333333333333333, training: _bool = False, *, generator: Generator | None = None) -> Tensor:
+    """``x`` where positive, else ``slope * x``: in training with slopes uniform in [lower, upper), else their mean."""
+def rrelu_(input: Tensor, lower: _float = 0.125, upper: _float = 0.3333333333333333, training: _bool = False, *, generator: Generator | None = None) -> Tensor:
+    """In-place form of :func:`rrelu`."""
 def rsqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``1 / sqrt(self)``; integers become floats."""
 def rsqrt_(input: Tensor) -> Tensor:
@@ -1264,10 +1276,10 @@ def view_as_real(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def view_as_real_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """What :func:`view_as_real` shows, in new memory."""
 @overload
-def view_copy(input: Tensor, size: Sequence[_int], *, out: Tensor | None = None) -> Tensor:
+def view_copy(input: Tensor, size: Sequence[_int], *, dtype: dtypes.DType | None = None, out: Tensor | None = None) -> Tensor:
     """What :func:`view` shows, in new memory."""
 @overload
-def view_copy(input: Tensor, *size: _int, out: Tensor | None = None) -> Tensor: ...
+def view_copy(input: Tensor, *size: _int, dtype: dtypes.DType | None = None, out: Tensor | None = None) -> Tensor: ...
 def vsplit(input: Tensor, indices_or_sections: _int | Sequence[_int] | Tensor | None = None, *, indices: Sequence[_int] | Tensor | None = None, sections: _int | None = None) -> tuple[Tensor, ...]:
     """Views along dimension 0: so many of equal extent, or cut there."""
 def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:

@@ -70,7 +70,7 @@ REASONS: Final[dict[str, str]] = {
     "The memory, streams and libraries of a GPU are the server's": """
         torch.cuda.* torch.Stream.* torch.Event.* torch.accelerator.* torch.cpu.* torch.cudnn_*
         torch.autograd.graph.*stream* torch.numa* torch.backends.cuda.* torch.backends.cudnn.*
-        torch.utils.checkpoint.*_device_states torch.utils.checkpoint.DefaultDeviceType
+        torch.utils.checkpoint.DefaultDeviceType
         torch.serialization.validate_cuda_device
     """,
     "The server has CPUs and CUDA GPUs, no other devices, and does not use PyTorch's libraries of kernels": """
@@ -80,7 +80,7 @@ REASONS: Final[dict[str, str]] = {
     """,
     "The profiler measures the server's ops, not PyTorch's": "torch.profiler.* torch.autograd.profiler*",
     "Tools that measure or show PyTorch's own kernels, threads and files": """
-        torch.utils.benchmark* torch.utils.flop_counter torch.utils.module_tracker torch.utils.debug_log
+        torch.utils.benchmark* torch.utils.module_tracker torch.utils.debug_log
         torch.utils.show_pickle torch.utils.viz torch.utils.*cpp_backtrace torch.monitor* torch.utils.backcompat
     """,
     "The report on the environment is about the client, not about compilers, drivers and PyTorch's build": """

@@ -11,7 +11,7 @@ from .._core.composed.vmap import vmap
 from .._core.dispatch import dual_tensors
 from .._core.dispatch.dispatch import call
 from .._core.graph import forward_levels
-from .._core.surface.creation import zeros_like
+from .._core.surface.creation_like import zeros_like
 
 Tensors = tuple[Any, ...]
 

@@ -19,7 +19,7 @@ from .._core.context.modes import enable_grad, is_grad_enabled, set_grad_enabled
 from .._core.dispatch.dispatch import call
 from .._core.dispatch.transform_levels import anchored
 from .._core.graph.forward_levels import duals_of
-from .._core.surface.creation import ones_like, zeros_like
+from .._core.surface.creation_like import ones_like, zeros_like
 from .._core.tensor.tensor import Tensor
 from .forward_jacobian import forward_jacobian
 

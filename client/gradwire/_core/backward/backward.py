@@ -19,7 +19,7 @@ from ..graph.graph_mirror import AccumulateGrad, Edge, Node, arrivals_of, edge_o
 from ..graph.save_policy import check, executed, free
 from ..graph.vmap_levels import Levels
 from ..session.session import Session
-from ..surface.creation import zeros_like
+from ..surface.creation_like import zeros_like
 from ..tensor.tensor import NO_GRAD, UNKNOWN_GRAD, Tensor
 from . import batched_gradients as batched
 from .backward_listeners import LISTENERS, tell_listeners

@@ -9,7 +9,7 @@ from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 
 from ..context.argument_types import Extents
 from ..dispatch.dispatch import call
-from ..surface.creation import ones_like
+from ..surface.creation_like import ones_like
 from ..surface.generator import takes_generator
 from ..surface.methods import offer
 from ..tensor.tensor import Tensor

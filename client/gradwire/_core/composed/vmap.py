@@ -79,7 +79,7 @@ def vmap(
 def _step(name: str) -> Callable[..., Any]:
     """A step of a map: the one of this module, or what a library has put into its place."""
     steps = sys.modules.get(_STEPS)
-    return globals()[name] if steps is None else getattr(steps, name)  # type: ignore[no-any-return]
+    return globals()[name] if steps is None else getattr(steps, name)
 
 
 def _get_name(func: Any) -> str:

@@ -18,7 +18,8 @@ from ..context.layouts import memory_format
 from ..context.modes import no_grad
 from ..dispatch.dispatch import call
 from ..surface.conversions import reordered
-from ..surface.creation import empty_like, place
+from ..surface.creation import place
+from ..surface.creation_like import empty_like
 from ..surface.to_arguments import to_arguments, to_form
 from ..tensor.tensor import NO_GRAD, Tensor
 from .global_hooks import BUFFERS, MODULES, PARAMETERS, replaced

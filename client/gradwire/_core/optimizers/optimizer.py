@@ -20,7 +20,8 @@ from ..modules.parameter import clear_gradients
 from ..session.batched_read import fetch
 from ..session.profile_ranges import record_function
 from ..session.profile_recorder import current
-from ..surface.creation import tensor, zeros_like
+from ..surface.creation import tensor
+from ..surface.creation_like import zeros_like
 from ..tensor.tensor import NO_GRAD, Tensor
 from .differentiable import STEPS, Step, step_recorded
 

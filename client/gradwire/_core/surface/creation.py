@@ -335,12 +335,17 @@ def _make(name: str, size: tuple[Any, ...], options: dict[str, Any], **more: Any
     """One of the creations by size, with PyTorch's common keyword arguments."""
     if "size" in options:
         size = (options.pop("size"),)
-    dtype, device, requires = _options(name, options)
+    dtype, device, requires = factory_options(name, options)
     made = call(name, _sized(name, size), **more, dtype=_float_default(dtype), device=place(device))
     return finish(made, requires)
 
 
-def _options(name: str, options: dict[str, Any]) -> tuple[Any, Any, bool]:
+def factory_options(name: str, options: dict[str, Any]) -> tuple[Any, Any, bool]:
+    """The dtype, the device and whether a gradient is wanted, of a function that makes tensors.
+
+    Raises:
+        ArgumentTypeError: for an option that no such function has.
+    """
     dtype, device = OF_PYTHON_TYPES.get(dtype := options.pop("dtype", None), dtype), options.pop("device", None)
     requires = bool(options.pop("requires_grad", False))
     options.pop("pin_memory", None)
@@ -404,7 +409,7 @@ def randn(*size: int | Sequence[int], **options: Any) -> Tensor:
 @takes_options
 def full(size: int | Sequence[int], fill_value: complex | Tensor, **options: Any) -> Tensor:
     """One value everywhere. The dtype follows the value unless it is given."""
-    dtype, device, requires = _options("full", options)
+    dtype, device, requires = factory_options("full", options)
     size = size if isinstance(size, (tuple, list)) else (size,)
     if isinstance(fill_value, Tensor) and fill_value.requires_grad:
         raise ArgumentTypeError("full: fill_value is a number, a tensor that requires grad would lose its history")
@@ -424,7 +429,7 @@ def arange(
     """Values from ``start`` (0 when only one number is given) up to, not including, ``end``."""
     if end is None:
         start, end = 0, start
-    dtype, device, requires = _options("arange", options)
+    dtype, device, requires = factory_options("arange", options)
     numbers = [_number("arange", v) for v in (start, end, step)]
     if dtype is None and any(isinstance(v, float) for v in numbers):
         dtype = current_session().default_dtype
@@ -468,7 +473,7 @@ def range(
     if end is None:
         raise ArgumentTypeError("range needs an end")
     warnings.warn("range is deprecated, as it includes its end: use arange", UserWarning, stacklevel=3)
-    dtype, device, requires = _options("range", options)
+    dtype, device, requires = factory_options("range", options)
     first, last, distance = (_number("range", v) for v in (start, end, step))
     if distance == 0 or (last - first) * distance < 0:
         raise ArgumentError(f"range: no steps of {distance} lead from {first} to {last}")
@@ -488,7 +493,7 @@ def _between_default(dtype: DType | None, start: Any, end: Any) -> DType:
 @takes_options
 def linspace(start: complex | Tensor, end: complex | Tensor, steps: int, **options: Any) -> Tensor:
     """``steps`` values from ``start`` to ``end``, both included."""
-    dtype, device, requires = _options("linspace", options)
+    dtype, device, requires = factory_options("linspace", options)
     start, end = _end("linspace", start), _end("linspace", end)
     dtype = _between_default(dtype, start, end)
     made = call("linspace", start, end, steps, dtype=dtype, device=place(device))
@@ -499,7 +504,7 @@ def linspace(start: complex | Tensor, end: complex | Tensor, steps: int, **optio
 @takes_options
 def logspace(start: complex | Tensor, end: complex | Tensor, steps: int, base: float = 10.0, **options: Any) -> Tensor:
     """``steps`` powers of ``base`` with exponents from ``start`` to ``end``."""
-    dtype, device, requires = _options("logspace", options)
+    dtype, device, requires = factory_options("logspace", options)
     start, end = _end("logspace", start), _end("logspace", end)
     dtype = _between_default(dtype, start, end)
     made = call("logspace", start, end, steps, base, dtype=dtype, device=place(device))
@@ -510,7 +515,7 @@ def logspace(start: complex | Tensor, end: complex | Tensor, steps: int, base: f
 @takes_options
 def eye(n: int, m: int | None = None, **options: Any) -> Tensor:
     """Ones on the diagonal, zeros elsewhere."""
-    dtype, device, requires = _options("eye", options)
+    dtype, device, requires = factory_options("eye", options)
     return finish(call("eye", n, m, dtype=_float_default(dtype), device=place(device)), requires)
 
 
@@ -535,7 +540,7 @@ def randint(*args: Any, **options: Any) -> Tensor:
         values.append(options.pop("size"))
     if len(values) == 2:
         values.insert(0, low)
-    dtype, device, requires = _options("randint", options)
+    dtype, device, requires = factory_options("randint", options)
     low, high, size = values
     made = call("randint", low, high, tuple(size), dtype=dtype or dtypes.int64, device=place(device))
     return finish(made, requires)
@@ -546,85 +551,5 @@ def randint(*args: Any, **options: Any) -> Tensor:
 @takes_options
 def randperm(n: int, **options: Any) -> Tensor:
     """A random permutation of 0 to n - 1."""
-    dtype, device, requires = _options("randperm", options)
+    dtype, device, requires = factory_options("randperm", options)
     return finish(call("randperm", n, dtype=dtype or dtypes.int64, device=place(device)), requires)
-
-
-def _like(
-    name: str, self: Tensor, options: dict[str, Any], *more: Any, memory_format: memory_format | None = None
-) -> Any:
-    order = asked_order(memory_format, self.ndim, bool(self._levels)) if memory_format is not None else {}
-    dtype, device, requires = _options(name, options)
-    where = None if device is None else place(device)
-    if where is not None and self.is_meta and where != "meta":
-        self = _stand_in(self, where)
-    return finish(call(name, self, *more, dtype=dtype, device=where, **order), requires)
-
-
-def _stand_in(tensor: Tensor, where: str) -> Tensor:
-    """Memory laid out like a meta tensor, on a device that has memory."""
-    order = [dim for _, dim in sorted((-stride, dim) for dim, stride in enumerate(tensor.stride()))]
-    made = call("empty", tuple(tensor.shape[dim] for dim in order), dtype=tensor.dtype, device=where)
-    stand_in: Tensor = call("permute", made, tuple(order.index(dim) for dim, _ in enumerate(order)))
-    return stand_in
-
-
-@takes_options
-def zeros_like(input: Tensor, *, memory_format: memory_format | None = None, **options: Any) -> Tensor:
-    """Zeros with the shape, dtype and device of another tensor."""
-    return _like("zeros_like", input, options, memory_format=memory_format)
-
-
-@takes_options
-def ones_like(input: Tensor, *, memory_format: memory_format | None = None, **options: Any) -> Tensor:
-    """Ones with the shape, dtype and device of another tensor."""
-    return _like("ones_like", input, options, memory_format=memory_format)
-
-
-@takes_options
-def empty_like(input: Tensor, *, memory_format: memory_format | None = None, **options: Any) -> Tensor:
-    """Uninitialised, with the shape, dtype and device of another tensor."""
-    return _like("empty_like", input, options, memory_format=memory_format)
-
-
-@takes_generator
-@takes_options
-def rand_like(input: Tensor, *, memory_format: memory_format | None = None, **options: Any) -> Tensor:
-    """Uniform random numbers with the shape, dtype and device of another tensor."""
-    return _like("rand_like", input, options, memory_format=memory_format)
-
-
-@takes_generator
-@takes_options
-def randn_like(input: Tensor, *, memory_format: memory_format | None = None, **options: Any) -> Tensor:
-    """Standard normal random numbers with the shape, dtype and device of another tensor."""
-    return _like("randn_like", input, options, memory_format=memory_format)
-
-
-@takes_options
-def full_like(
-    input: Tensor, fill_value: complex | Tensor, *, memory_format: memory_format | None = None, **options: Any
-) -> Tensor:
-    """One value everywhere, with the shape, dtype and device of another tensor."""
-    return _like("full_like", input, options, fill_value, memory_format=memory_format)
-
-
-def _randint_like_form(
-    input: Tensor, low: int, high: int | None = None, *, dtype: DType | None = None, layout: layout | None = None,
-    device: Device | str | int | None = None, requires_grad: bool = False, pin_memory: bool = False,
-    memory_format: memory_format | None = None,
-) -> Tensor:  # fmt: skip
-    raise NotImplementedError
-
-
-@takes_generator
-@called_as(_randint_like_form)
-def randint_like(input: Tensor, *bounds: int, memory_format: memory_format | None = None, **options: Any) -> Tensor:
-    """Random integers from [low, high), with the shape of another tensor."""
-    low = options.pop("low", 0)
-    values = [*bounds, *([options.pop("high")] if "high" in options else [])]
-    if len(values) == 1:
-        values.insert(0, low)
-    if len(values) != 2:
-        raise ArgumentTypeError(f"randint_like takes high, or low and high, not {len(values)} bounds")
-    return _like("randint_like", input, options, *values, memory_format=memory_format)

@@ -17,6 +17,7 @@ from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
 
 from ..context.argument_types import Device
+from ..context.layouts import check_layout, layout
 from ..context.numpy_dtypes import FOREIGN, NUMPY_DTYPES
 from ..dispatch.dispatch import call
 from ..session.current_session import get_default_dtype
@@ -132,7 +133,7 @@ def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, r
 
 def from_file(
     filename: str | os.PathLike[str], shared: bool | None = None, size: int = 0, *, dtype: DType | None = None,
-    device: Device = None, requires_grad: bool = False, pin_memory: bool = False,
+    layout: layout | None = None, device: Device = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """A vector of the first ``size`` numbers of a file.
 
@@ -140,6 +141,7 @@ def from_file(
         Unsupported: for ``shared=True``, where writes would have to reach the file.
         ArgumentError: when the file has fewer bytes.
     """
+    check_layout("from_file", layout)
     chosen = get_default_dtype() if dtype is None else dtype
     data = UntypedStorage.from_file(filename, bool(shared), size * chosen.itemsize)._local_bytes()
     return upload(np.frombuffer(data, NUMPY_DTYPES[chosen], size).copy(), chosen, device, requires_grad)

@@ -35,7 +35,7 @@ class Transform:
             raise ValueError(f"a transform remembers one value (cache_size=1) or none (0), not {cache_size}")
         self._cache_size = cache_size
         self._remembered: tuple[Any, Any] = (None, None)
-        self._inv: ref[Any] | None = None
+        self._inv: Any = None  # a weak reference; the transform itself in an inverse
         super().__init__()
 
     @property
