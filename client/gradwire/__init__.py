@@ -138,7 +138,6 @@ from ._core.surface.typed_storages import LEGACY as _storage_types
 from ._core.surface.typed_storages import TypedStorage
 from ._core.tensor.printing import get_printoptions, set_printoptions
 from ._core.tensor.tensor import Tensor
-from .aio import AsyncSession
 from .random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
 float = float32
@@ -190,8 +189,8 @@ _keep_interrupts(Tensor.__del__)
 
 _LATER = (
     "_C", "__config__", "_classes", "_custom_ops", "_dynamo", "_functorch", "_guards", "_inductor", "_jit_internal",
-    "_ops", "_prims_common", "_subclasses", "_tensor", "_tensor_str", "_utils", "_utils_internal", "accelerator", "amp",
-    "ao", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "functional",
+    "_ops", "_prims_common", "_subclasses", "_tensor", "_tensor_str", "_utils", "_utils_internal", "accelerator", "aio",
+    "amp", "ao", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "functional",
     "futures", "fx", "hub", "jit", "library", "linalg", "masked", "mps", "multiprocessing", "nested", "onnx", "ops",
     "overrides", "package", "profiler", "quantization", "quasirandom", "return_types", "signal", "sparse", "special",
     "storage", "testing", "torch_version", "types", "version", "viz", "xpu",
@@ -210,9 +209,8 @@ _INSIDE_OF = {
     "compile": "_core.compiling.function", "each": "_core.compiling.repeating",
     "embedded_server": "_core.wire.embedded_server", "get_device_module": "accelerator",
     "replace_torch": "cli.running.finder",
-    "AcceleratorError": "accelerator",
+    "AcceleratorError": "accelerator", "AsyncSession": "aio",
     "DisableTorchFunction": "overrides", "DisableTorchFunctionSubclass": "overrides",
-    "from_file": "_core.surface.typed_storages",
     "Future": "futures", "ScriptFunction": "jit", "ScriptModule": "jit",
     **dict.fromkeys(
         (
