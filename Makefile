@@ -19,7 +19,7 @@ NODE_PATH_FIRST := PATH="$(abspath $(BIN)):$$PATH"
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo kernels test shadow soak lint format derive coverage docs bench bench-peers gpu gpu-wheels image image-test image-soak clean
+.PHONY: help setup setup-demo demo kernels test shadow soak lint format derive coverage docs bench bench-peers libraries gpu gpu-wheels image image-test image-soak clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -101,6 +101,10 @@ docs: derive  ## same as derive (includes the generated pages under docs/)
 
 bench: $(FULL) kernels  ## run the benchmarks: make bench ARGS='mlp gpt --rounds 9'
 	$(BIN)/python -m benchmarks $(ARGS)
+
+# Installs them under build/libraries: about 3 GB in all. make libraries ARGS='timm transformers_*', ARGS=--record
+libraries: $(FULL) kernels  ## train with libraries built on PyTorch, and compare with PyTorch
+	$(BIN)/python -m tests.libraries $(ARGS)
 
 # Installs each under build/peers in its own environment: about 3 GB in all.
 bench-peers: $(FULL) kernels  ## compare with other remote tensor libraries

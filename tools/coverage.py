@@ -30,8 +30,8 @@ def section() -> Iterator[str]:
         f"(below). Of the {len(entries)} entries of the other {len(names)} names (a name can have several variants), "
         f"{len(whole)} pass all samples in every dtype, {len(had) - len(whole)} pass some, "
         f"{len(entries) - len(had)} are missing. Samples are compared with torch on the same inputs: values, dtypes, "
-        "shapes, `requires_grad`, gradients; for error inputs, the exception's class. complex32 and unsigned "
-        "integers beyond uint8 are not gradwire dtypes and do not count.\n"
+        "shapes, `requires_grad`, gradients; for error inputs, the exception's class. The dtypes for "
+        "storage (uint16, uint32, uint64, float8) are not among those, and complex32 is no dtype of gradwire's.\n"
     )
     yield "| samples | pass | of | share |"
     yield "|---|---:|---:|---:|"

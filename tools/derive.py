@@ -2,20 +2,26 @@
 
 ``python -m tools.derive`` writes them; ``python -m tools.derive --check`` exits 1 and names those that are stale.
 
-============= ======================================= ===========================================
-page          follows from                            which is
-============= ======================================= ===========================================
-ops.md        ``gradwire_protocol.table.TABLE``       the op table, for people; and what
-                                                      :mod:`tools.coverage` says of PyTorch's
-ops.json      the same                                what ``GET /v1/ops`` answers
-errors.md     ``gradwire_protocol.errors.BY_CODE``    the error vocabulary
-settings.md   ``gradwire_server.settings.settings.Settings``   what the environment sets
-metrics.md    ``gradwire_server.observability.metrics.METRICS``     what ``/metrics`` tells
-============= ======================================= ===========================================
+================ ======================================= ===========================================
+page             follows from                            which is
+================ ======================================= ===========================================
+ops.md           ``gradwire_protocol.table.TABLE``       the op table, for people; and what
+                                                         :mod:`tools.coverage` says of PyTorch's
+ops.json         the same                                what ``GET /v1/ops`` answers
+errors.md        ``gradwire_protocol.errors.BY_CODE``    the error vocabulary
+settings.md      ``gradwire_server.settings.settings.Settings``   what the environment sets
+metrics.md       ``gradwire_server.observability.metrics.METRICS``     what ``/metrics`` tells
+libraries.md     ``tests/libraries/results.json``        what :mod:`tools.libraries` says of the last run
+missing-names.md ``tools/public_names/torch.json``       what :mod:`tools.public_names` finds that
+                                                         gradwire lacks of PyTorch, and why
+differences.md   the same                                its derived part: the reasons, counted
+================ ======================================= ===========================================
 
 Beside these pages of docs/, the ``.pyi`` files of the client are what :mod:`tools.stubs` finds of its namespaces, and
-:mod:`tools.typescript` derives the TypeScript client's table, types and errors. The conformance vectors of
-``protocol/vectors`` are what :mod:`tools.vectors` makes of the protocol and the engine.
+:mod:`tools.typescript` derives the TypeScript client's table, types and errors. The protocol's ``storage_dtypes.py``
+is what :mod:`tools.storage_dtypes` finds in PyTorch, the client's ``aten_names.py`` what :mod:`tools.aten_names`
+does. The conformance vectors of ``protocol/vectors`` are what :mod:`tools.vectors` makes of the protocol and the
+engine.
 """
 
 from __future__ import annotations
@@ -31,7 +37,9 @@ from typing import Annotated, Any, Final, get_args
 
 import typer
 
-from gradwire_protocol import ops
+from gradwire_protocol import dtypes, ops
+from gradwire_protocol import storage_dtypes as support
+from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import BY_CODE, GradwireError
 from gradwire_protocol.frames import PROTOCOL_VERSION
 from gradwire_protocol.table import TABLE, Op
@@ -39,7 +47,8 @@ from gradwire_server.observability.metrics import METRICS, PREFIX
 from gradwire_server.routes.ops import encoded
 from gradwire_server.settings.settings import Settings, variable
 
-from . import coverage, stubs, typescript
+from . import aten_names, coverage, libraries, storage_dtypes, stubs, typescript
+from .public_names import page as missing_names
 from .vectors import derivation
 from .vectors.store import FOLDER as VECTORS
 from .vectors.store import Broken
@@ -103,6 +112,10 @@ def ops_page() -> str:
     return "\n".join([*lines, *coverage.section()]) + "\n"
 
 
+def _named(listed: list[DType]) -> str:
+    return ", ".join(f"`{dtype.name}`" for dtype in listed)
+
+
 def facts(op: Op) -> Iterator[str]:
     """What the table says of an op beside its signature and its documentation."""
     yield "Number of results depends on the arguments" if op.results is None else COUNTS[op.results].capitalize()
@@ -114,6 +127,9 @@ def facts(op: Op) -> Iterator[str]:
     if op.underived:
         operands = ", ".join(f"`{p.name}`" for p in op.params if p.name in op.underived)
         yield f"{operands} must not require grad"
+    stored = [dtype for dtype in dtypes.STORED if op.name in support.TAKEN[dtype]]
+    if stored:
+        yield "takes " + ("all dtypes for storage" if len(stored) == len(dtypes.STORED) else _named(stored))
     form = TABLE.get(op.name + "_")
     if form is not None and form.base is op:
         yield f"in place: `{form.name}`"
@@ -241,16 +257,29 @@ def metrics_page() -> str:
 
 # Writing and checking
 
+
+def differences_page() -> str:
+    """The page as it is written by hand, with its derived part renewed."""
+    return missing_names.with_table((DOCS / "differences.md").read_text(encoding="utf-8"))
+
+
 PAGES: Final[dict[str, Callable[[], str]]] = {
     "ops.md": ops_page,
     "ops.json": ops_json,
     "errors.md": errors_page,
     "settings.md": settings_page,
     "metrics.md": metrics_page,
+    "storage_dtypes.py": storage_dtypes.table,
+    "aten_names.py": aten_names.table,
+    "libraries.md": libraries.page,
+    missing_names.PAGE: missing_names.page,
+    "differences.md": differences_page,
     **stubs.STUBS,
     **typescript.PAGES,
 }
-ELSEWHERE: Final = stubs.FILES | typescript.FILES
+ELSEWHERE: Final = (
+    stubs.FILES | typescript.FILES | {"storage_dtypes.py": Path(support.__file__), "aten_names.py": aten_names.FILE}
+)
 """Where a file belongs that is no page of docs/."""
 
 

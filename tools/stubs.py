@@ -385,7 +385,9 @@ def alias(full: str) -> str:
     """A module that is a path to names of others."""
     stub = Stub({})
     for name, module in ALIASES[full].items():
-        stub.exported(getattr(importlib.import_module(module), name).__module__, name, name)
+        # A private name may stand for a class of another name, or for a type that says nothing of its module.
+        home = module if name.startswith("_") else getattr(importlib.import_module(module), name).__module__
+        stub.exported(home, name, name)
     return stub.text()
 
 

@@ -406,6 +406,8 @@ def dtype_list() -> str:
         "  readonly category: 0 | 1 | 2 | 3;",
         "  readonly itemsize: number;",
         "  readonly safetensors: string | null;",
+        "  /** Whether it is for storage, and few operations take it. */",
+        "  readonly forStorage: boolean;",
         "}",
         "",
         "export const DTYPES: Readonly<Record<DTypeName, DTypeFacts>> = {",
@@ -414,7 +416,7 @@ def dtype_list() -> str:
         tag = json.dumps(dtype.safetensors)
         lines.append(
             f"  {dtype.name}: {{ index: {dtype.index}, category: {dtype.category}, itemsize: {dtype.itemsize}, "
-            f"safetensors: {tag} }},"
+            f"safetensors: {tag}, forStorage: {str(dtype.for_storage).lower()} }},"
         )
     return "\n".join([*lines, "};"]) + "\n"
 

@@ -2,25 +2,27 @@
 
 from builtins import bool as _bool, complex as _complex, float as _float, int as _int
 from collections.abc import Sequence
-from gradwire import accelerator as accelerator, aio as aio, amp as amp, autograd as autograd, backends as backends, compiler as compiler, cpu as cpu, cuda as cuda, distributed as distributed, distributions as distributions, fft as fft, func as func, jit as jit, linalg as linalg, masked as masked, mps as mps, multiprocessing as multiprocessing, nn as nn, optim as optim, overrides as overrides, profiler as profiler, random as random, return_types as return_types, serialization as serialization, signal as signal, special as special, testing as testing, types as types, utils as utils, version as version, viz as viz, xpu as xpu
+from gradwire import accelerator as accelerator, aio as aio, amp as amp, ao as ao, autograd as autograd, backends as backends, compiler as compiler, cpu as cpu, cuda as cuda, distributed as distributed, distributions as distributions, export as export, fft as fft, func as func, functional as functional, futures as futures, fx as fx, hub as hub, jit as jit, library as library, linalg as linalg, masked as masked, mps as mps, multiprocessing as multiprocessing, nested as nested, nn as nn, onnx as onnx, ops as ops, optim as optim, overrides as overrides, package as package, profiler as profiler, quantization as quantization, quasirandom as quasirandom, random as random, return_types as return_types, serialization as serialization, signal as signal, sparse as sparse, special as special, storage as storage, testing as testing, torch_version as torch_version, types as types, utils as utils, version as version, viz as viz, xpu as xpu
 from gradwire._core.compiling.function import compile as compile
 from gradwire._core.compiling.repeating import each as each
 from gradwire._core.composed.arranging import as_strided as as_strided, as_strided_scatter as as_strided_scatter, broadcast_shapes as broadcast_shapes, broadcast_tensors as broadcast_tensors, clone as clone, diagflat as diagflat, empty_permuted as empty_permuted, empty_strided as empty_strided, flatten as flatten, fliplr as fliplr, flipud as flipud, meshgrid as meshgrid, positive as positive, ravel as ravel, scalar_tensor as scalar_tensor
 from gradwire._core.composed.decompositions import lobpcg as lobpcg, pca_lowrank as pca_lowrank, svd_lowrank as svd_lowrank, vander as vander
 from gradwire._core.composed.elementwise import fill as fill
 from gradwire._core.composed.joining import block_diag as block_diag, cartesian_prod as cartesian_prod, combinations as combinations
-from gradwire._core.composed.layers import batch_norm as batch_norm, bilinear as bilinear, conv_tbc as conv_tbc, convolution as convolution, embedding_bag as embedding_bag, feature_dropout as feature_dropout, grid_sampler as grid_sampler, instance_norm as instance_norm, native_channel_shuffle as native_channel_shuffle, native_dropout as native_dropout, pairwise_distance as pairwise_distance, rrelu as rrelu, rrelu_ as rrelu_
+from gradwire._core.composed.layers import batch_norm as batch_norm, bilinear as bilinear, conv_tbc as conv_tbc, convolution as convolution, embedding_bag as embedding_bag, feature_dropout as feature_dropout, feature_dropout_ as feature_dropout_, grid_sampler as grid_sampler, instance_norm as instance_norm, native_channel_shuffle as native_channel_shuffle, native_dropout as native_dropout, pairwise_distance as pairwise_distance
+from gradwire._core.composed.plain_names import as_strided_ as as_strided_, compiled_with_cxx11_abi as compiled_with_cxx11_abi, cond as cond, cudnn_is_acceptable as cudnn_is_acceptable, detach_ as detach_, is_vulkan_available as is_vulkan_available
 from gradwire._core.composed.recurrent import gru_cell as gru_cell, lstm_cell as lstm_cell, rnn_relu_cell as rnn_relu_cell, rnn_tanh_cell as rnn_tanh_cell
 from gradwire._core.composed.searching import is_nonzero as is_nonzero, isclose as isclose, unravel_index as unravel_index
 from gradwire._core.composed.spectral import istft as istft, stft as stft
-from gradwire._core.composed.statistics import corrcoef as corrcoef, cov as cov, cumulative_trapezoid as cumulative_trapezoid, dist as dist, gradient as gradient, native_batch_norm as native_batch_norm, native_group_norm as native_group_norm, native_layer_norm as native_layer_norm, trapezoid as trapezoid, trapz as trapz
+from gradwire._core.composed.statistics import corrcoef as corrcoef, cov as cov, cumulative_trapezoid as cumulative_trapezoid, dist as dist, gradient as gradient, native_group_norm as native_group_norm, native_layer_norm as native_layer_norm, trapezoid as trapezoid, trapz as trapz
 from gradwire._core.composed.vmap import vmap as vmap
 from gradwire._core.context.argument_types import Device
 from gradwire._core.context.layouts import layout as layout, memory_format as memory_format
-from gradwire._core.context.modes import enable_grad as enable_grad, inference_mode as inference_mode, is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled, is_anomaly_enabled as is_anomaly_enabled, is_grad_enabled as is_grad_enabled, is_inference_mode_enabled as is_inference_mode_enabled, no_grad as no_grad, set_grad_enabled as set_grad_enabled
+from gradwire._core.context.modes import enable_grad as enable_grad, inference_mode as inference_mode, is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled, is_anomaly_enabled as is_anomaly_enabled, is_grad_enabled as is_grad_enabled, is_inference_mode_enabled as is_inference_mode_enabled, no_grad as no_grad, set_anomaly_enabled as set_anomaly_enabled, set_grad_enabled as set_grad_enabled
 from gradwire._core.context.size import Size as Size, device as device
 from gradwire._core.dispatch.autocasting import autocast_decrement_nesting as autocast_decrement_nesting, autocast_increment_nesting as autocast_increment_nesting, clear_autocast_cache as clear_autocast_cache, get_autocast_cpu_dtype as get_autocast_cpu_dtype, get_autocast_dtype as get_autocast_dtype, get_autocast_gpu_dtype as get_autocast_gpu_dtype, is_autocast_cache_enabled as is_autocast_cache_enabled, is_autocast_cpu_enabled as is_autocast_cpu_enabled, is_autocast_enabled as is_autocast_enabled, set_autocast_cache_enabled as set_autocast_cache_enabled, set_autocast_cpu_dtype as set_autocast_cpu_dtype, set_autocast_cpu_enabled as set_autocast_cpu_enabled, set_autocast_dtype as set_autocast_dtype, set_autocast_enabled as set_autocast_enabled, set_autocast_gpu_dtype as set_autocast_gpu_dtype
 from gradwire._core.dispatch.out_argument import resize_as_ as resize_as_
+from gradwire._core.pickles.records import PyTorchFileReader as PyTorchFileReader
 from gradwire._core.session.batched_read import fetch as fetch
 from gradwire._core.session.current_session import connect as connect, current_session as current_session, get_default_dtype as get_default_dtype, open_session as open_session, set_default_dtype as set_default_dtype
 from gradwire._core.session.session import Session as Session
@@ -28,10 +30,14 @@ from gradwire._core.surface.attributes import get_device as get_device, is_same_
 from gradwire._core.surface.creation import as_tensor as as_tensor, from_numpy as from_numpy, tensor as tensor
 from gradwire._core.surface.generator import Generator as Generator
 from gradwire._core.surface.global_settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled, get_default_device as get_default_device, get_deterministic_debug_mode as get_deterministic_debug_mode, get_float32_matmul_precision as get_float32_matmul_precision, get_num_interop_threads as get_num_interop_threads, get_num_threads as get_num_threads, is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled, is_warn_always_enabled as is_warn_always_enabled, set_default_device as set_default_device, set_default_tensor_type as set_default_tensor_type, set_deterministic_debug_mode as set_deterministic_debug_mode, set_float32_matmul_precision as set_float32_matmul_precision, set_flush_denormal as set_flush_denormal, set_num_interop_threads as set_num_interop_threads, set_num_threads as set_num_threads, set_warn_always as set_warn_always, use_deterministic_algorithms as use_deterministic_algorithms
-from gradwire._core.surface.interchange import asarray as asarray, from_dlpack as from_dlpack, frombuffer as frombuffer, to_dlpack as to_dlpack
+from gradwire._core.surface.interchange import asarray as asarray, from_dlpack as from_dlpack, from_file as from_file, frombuffer as frombuffer, to_dlpack as to_dlpack
+from gradwire._core.surface.layout_names import dequantize as dequantize, dsmm as dsmm, spmm as spmm
 from gradwire._core.surface.methods import adjoint as adjoint, allclose as allclose, conj as conj, einsum as einsum, equal as equal, expand_as as expand_as, imag as imag, is_conj as is_conj, is_neg as is_neg, masked_fill as masked_fill, numel as numel, real as real, repeat as repeat, reshape_as as reshape_as, resolve_conj as resolve_conj, resolve_neg as resolve_neg, view_as as view_as
 from gradwire._core.surface.number_limits import finfo as finfo, iinfo as iinfo
-from gradwire._core.surface.predicates import can_cast as can_cast, is_complex as is_complex, is_distributed as is_distributed, is_floating_point as is_floating_point, is_inference as is_inference, is_storage as is_storage, is_tensor as is_tensor, promote_types as promote_types, typename as typename
+from gradwire._core.surface.predicates import can_cast as can_cast, is_complex as is_complex, is_distributed as is_distributed, is_floating_point as is_floating_point, is_inference as is_inference, is_tensor as is_tensor, promote_types as promote_types, typename as typename
+from gradwire._core.surface.storages import StorageBase as StorageBase, UntypedStorage as UntypedStorage, is_storage as is_storage
+from gradwire._core.surface.symbolic_numbers import sym_float as sym_float, sym_int as sym_int, sym_ite as sym_ite, sym_max as sym_max, sym_min as sym_min, sym_not as sym_not, sym_sum as sym_sum
+from gradwire._core.surface.typed_storages import TypedStorage as TypedStorage
 from gradwire._core.tensor.printing import get_printoptions as get_printoptions, set_printoptions as set_printoptions
 from gradwire._core.tensor.tensor import Tensor as Tensor
 from gradwire._core.wire.embedded_server import embedded_server as embedded_server
@@ -39,24 +45,72 @@ from gradwire.accelerator import get_device_module as get_device_module
 from gradwire.aio import AsyncSession as AsyncSession
 from gradwire.amp.autocast_mode import autocast as autocast
 from gradwire.amp.grad_scaler import GradScaler as GradScaler
+from gradwire.cli.running.finder import replace_torch as replace_torch
 from gradwire.cuda.streams import Event as Event, Stream as Stream
+from gradwire.futures import Future as Future
+from gradwire.jit import ScriptModule as ScriptModule
+from gradwire.nn.functional.numbered import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits, cosine_embedding_loss as cosine_embedding_loss, ctc_loss as ctc_loss, grid_sampler_2d as grid_sampler_2d, grid_sampler_2d as grid_sampler_3d, hinge_embedding_loss as hinge_embedding_loss, kl_div as kl_div, margin_ranking_loss as margin_ranking_loss, poisson_nll_loss as poisson_nll_loss, triplet_margin_loss as triplet_margin_loss
+from gradwire.overrides import DisableTorchFunction as DisableTorchFunction, DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 from gradwire.random import get_rng_state as get_rng_state, initial_seed as initial_seed, manual_seed as manual_seed, seed as seed, set_rng_state as set_rng_state
 from gradwire.return_types import aminmax as _aminmax, cummax as _cummax, cummin as _cummin, frexp as _frexp, geqrf as _geqrf, histogram as _histogram, histogramdd as _histogramdd, kthvalue as _kthvalue, lu_unpack as _lu_unpack, max as _max, median as _median, min as _min, mode as _mode, nanmedian as _nanmedian, qr as _qr, slogdet as _slogdet, sort as _sort, svd as _svd, topk as _topk, triangular_solve as _triangular_solve
 from gradwire.serialization import load as load, save as save
+from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType as dtype
 from gradwire_protocol.errors import ConnectionLost as ConnectionLost, DTypeError as DTypeError, DeviceError as DeviceError, GradwireError as GradwireError, GraphError as GraphError, IndexOutOfRange as IndexOutOfRange, KernelError as KernelError, LimitExceeded as LimitExceeded, OutOfMemory as OutOfMemory, OutOfMemory as OutOfMemoryError, SessionGone as SessionGone, ShapeError as ShapeError, Superseded as Superseded, Unauthorized as Unauthorized, Unavailable as Unavailable, Unsupported as Unsupported, VersionMismatch as VersionMismatch
-from typing import Any, Literal, overload
+from typing import Any, Literal, NoReturn, overload
 
+class AcceleratorError(Tensor): ...
+class AnyType(Tensor): ...
+class BFloat16Storage(Tensor): ...
 class BFloat16Tensor(Tensor): ...
+class BoolStorage(Tensor): ...
 class BoolTensor(Tensor): ...
+class BoolType(Tensor): ...
+class ByteStorage(Tensor): ...
 class ByteTensor(Tensor): ...
+class CharStorage(Tensor): ...
 class CharTensor(Tensor): ...
+class ClassType(Tensor): ...
+class ComplexDoubleStorage(Tensor): ...
+class ComplexFloatStorage(Tensor): ...
+class ComplexType(Tensor): ...
+class DeviceObjType(Tensor): ...
+class DictType(Tensor): ...
+class DoubleStorage(Tensor): ...
 class DoubleTensor(Tensor): ...
+class EnumType(Tensor): ...
+class FloatStorage(Tensor): ...
 class FloatTensor(Tensor): ...
+class FloatType(Tensor): ...
+class FutureType(Tensor): ...
+class HalfStorage(Tensor): ...
 class HalfTensor(Tensor): ...
+class InferredType(Tensor): ...
+class IntStorage(Tensor): ...
 class IntTensor(Tensor): ...
+class IntType(Tensor): ...
+class InterfaceType(Tensor): ...
+class ListType(Tensor): ...
+class LongStorage(Tensor): ...
 class LongTensor(Tensor): ...
+class NoneType(Tensor): ...
+class NumberType(Tensor): ...
+class OptionalType(Tensor): ...
+class PyObjectType(Tensor): ...
+class PyTorchFileWriter(Tensor): ...
+class RRefType(Tensor): ...
+class ScriptFunction(Tensor): ...
+class ShortStorage(Tensor): ...
 class ShortTensor(Tensor): ...
+class StreamObjType(Tensor): ...
+class StringType(Tensor): ...
+class SymBool(Tensor): ...
+class SymFloat(Tensor): ...
+class SymInt(Tensor): ...
+class SymIntType(Tensor): ...
+class TensorType(Tensor): ...
+class TupleType(Tensor): ...
+class UnionType(Tensor): ...
 __version__: str
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The absolute value; of a complex number its magnitude, which is real. Not defined on bools."""
@@ -209,6 +263,12 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: _int = 0, 
     """How often each of 0, 1, 2, ... occurs in a vector of integers, or the sum of the weights where it does."""
 def binomial(count: Tensor, prob: Tensor, *, generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
     """How many of ``count`` independent trials succeed, each with probability ``prob``; the operands broadcast."""
+bit: dtype
+bits16: dtype
+bits1x8: dtype
+bits2x4: dtype
+bits4x2: dtype
+bits8: dtype
 def bitwise_and(input: Tensor | _complex, other: Tensor | _complex, *, out: Tensor | None = None) -> Tensor:
     """The bits set in both; on bools the logical and."""
 def bitwise_left_shift(input: Tensor | _complex, other: Tensor | _complex, *, out: Tensor | None = None) -> Tensor:
@@ -251,6 +311,7 @@ def celu_(input: Tensor, alpha: _float = 1.0) -> Tensor:
 cfloat: dtype
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     """The product of matrices in the cheapest order; see :func:`gradwire.linalg.multi_dot`."""
+chalf: dtype
 def channel_shuffle(input: Tensor, groups: _int, *, out: Tensor | None = None) -> Tensor:
     """``(N, C, ...)`` with its channels interleaved: the first of each of ``groups`` groups, then the second, ..."""
 channels_last: memory_format
@@ -275,6 +336,7 @@ def clamp_min(input: Tensor, min: Tensor | _complex, *, out: Tensor | None = Non
     """Raise values below ``min`` to it."""
 def clamp_min_(input: Tensor, min: Tensor | _complex) -> Tensor:
     """In-place form of :func:`clamp_min`: writes the result into ``self``."""
+classes: object
 def clip(input: Tensor, min: Tensor | _complex | None = None, max: Tensor | _complex | None = None, *, out: Tensor | None = None) -> Tensor:
     """Cut the values to the range from ``min`` to ``max``; either may be left out, not both."""
 def clip_(input: Tensor, min: Tensor | _complex | None = None, max: Tensor | _complex | None = None) -> Tensor:
@@ -284,6 +346,7 @@ def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Ten
 def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Complex numbers from their parts, which broadcast and have one dtype."""
 complex128: dtype
+complex32: dtype
 complex64: dtype
 def concat(tensors: Sequence[Tensor], dim: _int = 0, *, out: Tensor | None = None) -> Tensor:
     """The tensors one after the other along a dimension. Dtypes are promoted; empty vectors fit everything."""
@@ -346,6 +409,8 @@ def det(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The determinant of each square matrix. Float and complex dtypes of 32 bits and more."""
 def detach(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """A view without history: no gradient flows through it. It shares memory and version with ``self``."""
+def detach_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy without history."""
 def diag(input: Tensor, diagonal: _int = 0, *, out: Tensor | None = None) -> Tensor:
     """The diagonal of a matrix, copied, or the matrix that has a vector on its diagonal."""
 def diag_embed(input: Tensor, offset: _int = 0, dim1: _int = -2, dim2: _int = -1, *, out: Tensor | None = None) -> Tensor:
@@ -376,6 +441,8 @@ def dsplit(input: Tensor, indices_or_sections: _int | Sequence[_int] | Tensor | 
 def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Joined along the third dimension."""
 e: _float
+def eig(*args: Any, **kwargs: Any) -> NoReturn:
+    """Removed from PyTorch: use torch.linalg.eig."""
 def embedding(weight: Tensor, indices: Tensor, padding_idx: _int = -1, scale_grad_by_freq: _bool = False, *, out: Tensor | None = None) -> Tensor:
     """The rows of a table that integer indices name. The row ``padding_idx`` (-1: none) receives no gradient;
     ``scale_grad_by_freq`` divides each row's gradient by the number of times it was named."""
@@ -383,11 +450,11 @@ def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: _float, norm_typ
     """Shorten the rows of a table that integers name, where their ``norm_type``-norm is above ``max_norm``, to that
     length, in place."""
 @overload
-def empty(size: Sequence[_int], *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
+def empty(size: Sequence[_int], *, memory_format: memory_format | None = None, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
     """A tensor of a size whose values are whatever the memory held."""
 @overload
-def empty(*size: _int, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor: ...
-def empty_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor:
+def empty(*size: _int, memory_format: memory_format | None = None, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor: ...
+def empty_like(input: Tensor, *, memory_format: memory_format | None = None, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor:
     """Uninitialised, with the shape, dtype and device of another tensor."""
 def eq(input: Tensor, other: Tensor | _complex, *, out: Tensor | None = None) -> Tensor:
     """Whether two elements are equal, after promotion. NaN equals nothing."""
@@ -420,6 +487,10 @@ def expm1_(input: Tensor) -> Tensor:
     """In-place form of :func:`expm1`: writes the result into ``self``."""
 def eye(n: _int, m: _int | None = None, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
     """Ones on the diagonal, zeros elsewhere."""
+def fake_quantize_per_channel_affine(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not supported: there are no quantized dtypes."""
+def fake_quantize_per_tensor_affine(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not supported: there are no quantized dtypes."""
 def feature_alpha_dropout(input: Tensor, p: _float, train: _bool) -> Tensor:
     """:func:`gradwire.nn.functional.feature_alpha_dropout` with all arguments given."""
 def feature_alpha_dropout_(input: Tensor, p: _float, train: _bool) -> Tensor:
@@ -438,7 +509,13 @@ def flip(input: Tensor, *dims: _int, out: Tensor | None = None) -> Tensor: ...
 float: dtype
 float16: dtype
 float32: dtype
+float4_e2m1fn_x2: dtype
 float64: dtype
+float8_e4m3fn: dtype
+float8_e4m3fnuz: dtype
+float8_e5m2: dtype
+float8_e5m2fnuz: dtype
+float8_e8m0fnu: dtype
 def float_power(input: Tensor | _complex, exponent: Tensor | _complex, *, out: Tensor | None = None) -> Tensor:
     """Powers in float64 (complex128 for complex operands)."""
 def floor(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -464,7 +541,7 @@ def frobenius_norm(input: Tensor, dim: _int | Sequence[_int] = ..., keepdim: _bo
     """The norm of order 2, of all elements or over the dimensions of matrices."""
 def full(size: _int | Sequence[_int], fill_value: _complex | Tensor, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
     """One value everywhere. The dtype follows the value unless it is given."""
-def full_like(input: Tensor, fill_value: _complex | Tensor, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor:
+def full_like(input: Tensor, fill_value: _complex | Tensor, *, memory_format: memory_format | None = None, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor:
     """One value everywhere, with the shape, dtype and device of another tensor."""
 def gather(input: Tensor, dim: _int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     """For each element of ``index`` the element of ``self`` that it names along ``dim``, at the same place in the
@@ -501,7 +578,7 @@ def hann_window(window_length: _int, periodic: _bool = True, *, dtype: dtype | N
 def hardshrink(input: Tensor, lambd: _float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """0 from ``-lambd`` to ``lambd``, elsewhere ``self``."""
 def hash_tensor(input: Tensor, dim: Sequence[_int] | _int | None = None, *, keepdim: _bool = False, mode: _int = 0, out: Tensor | None = None) -> Tensor:
-    """Exclusive or, over all elements or over ``dim``, of the bits of each as a float64 or int64."""
+    """Exclusive or, over all elements or over ``dim``, of the bits of each as a float64 or int64, as a uint64."""
 def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The unit step: 0 below 0, 1 above, and ``values`` at 0. Both are of one dtype, which is not complex."""
 def histc(input: Tensor, bins: _int = 100, min: _float = 0, max: _float = 0, *, out: Tensor | None = None) -> Tensor:
@@ -511,8 +588,12 @@ def histogram(input: Tensor, bins: Tensor | _int, *, range: Sequence[_float] | N
     """(hist, bin_edges): how many elements, or how much ``weight``, falls into each interval."""
 def histogramdd(input: Tensor, bins: _int | Sequence[_int] | Sequence[Tensor], *, range: Sequence[_float] | None = None, weight: Tensor | None = None, density: _bool = False) -> _histogramdd:
     """(hist, bin_edges) of points whose coordinates are in the last dimension; ``bin_edges`` has one vector for each."""
+def hsmm(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not supported: there are no sparse tensors."""
 def hsplit(input: Tensor, indices_or_sections: _int | Sequence[_int] | Tensor | None = None, *, indices: Sequence[_int] | Tensor | None = None, sections: _int | None = None) -> tuple[Tensor, ...]:
     """Views along dimension 1: so many of equal extent, or cut there."""
+def hspmm(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not supported: there are no sparse tensors."""
 def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Joined along the second dimension, along the first for 1-D tensors."""
 def hypot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -544,10 +625,19 @@ inf: _float
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Contract the last dimensions of both operands. With a 0-dim operand it is an ordinary, promoting product."""
 int: dtype
+int1: dtype
 int16: dtype
+int2: dtype
+int3: dtype
 int32: dtype
+int4: dtype
+int5: dtype
+int6: dtype
 int64: dtype
+int7: dtype
 int8: dtype
+def int_repr(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not supported: there are no quantized dtypes."""
 def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverse of each square matrix."""
 def isfinite(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -641,6 +731,8 @@ def lstm(input: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_bias
     """All layers of a LSTM network over ``input`` or, packed, ``data`` with ``batch_sizes``: the outputs of every step and the last states. ``params`` are the weights of all layers and directions, one after the other."""
 @overload
 def lstm(data: Tensor, batch_sizes: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool) -> tuple[Tensor, Tensor, Tensor]: ...
+def lstsq(*args: Any, **kwargs: Any) -> NoReturn:
+    """Removed from PyTorch: use torch.linalg.lstsq."""
 def lt(input: Tensor, other: Tensor | _complex, *, out: Tensor | None = None) -> Tensor:
     """``self < other``, after promotion. Complex numbers have no order."""
 @overload
@@ -748,6 +840,9 @@ def narrow(input: Tensor, dim: _int, start: Tensor | _int, length: _int) -> Tens
     """A view of ``length`` indices from ``start``, a number or a 0-dim integer tensor, along a dimension."""
 def narrow_copy(input: Tensor, dim: _int, start: _int, length: _int, *, out: Tensor | None = None) -> Tensor:
     """What :func:`narrow` shows, in new memory."""
+def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: _bool, momentum: _float, eps: _float, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """:func:`gradwire.nn.functional.batch_norm`, and in training the mean and the reciprocal deviation of each
+    channel."""
 def ne(input: Tensor, other: Tensor | _complex, *, out: Tensor | None = None) -> Tensor:
     """Whether two elements differ, after promotion. NaN differs from everything."""
 def neg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -786,7 +881,7 @@ def ones(size: Sequence[_int], *, dtype: dtype | None = None, layout: layout | N
     """Ones of a size, given as ints or as one sequence."""
 @overload
 def ones(*size: _int, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor: ...
-def ones_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor:
+def ones_like(input: Tensor, *, memory_format: memory_format | None = None, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor:
     """Ones with the shape, dtype and device of another tensor."""
 def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The first columns of a product of elementary reflectors; see :func:`gradwire.linalg.householder_product`."""
@@ -830,11 +925,32 @@ def prod(input: Tensor, dim: _int | None = None, keepdim: _bool = False, *, dtyp
     """Product of all elements, or along one dimension. Bools and integers are multiplied in int64."""
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: _bool = False, *, out: Tensor | None = None) -> Tensor:
     """A copy with ``source`` written to (or added at) the places that ``index`` names in the flattened tensor."""
+def q_per_channel_axis(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not supported: there are no quantized dtypes."""
+def q_per_channel_scales(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not supported: there are no quantized dtypes."""
+def q_per_channel_zero_points(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not supported: there are no quantized dtypes."""
+def q_scale(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not supported: there are no quantized dtypes."""
+def q_zero_point(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not supported: there are no quantized dtypes."""
+qint32: dtype
+qint8: dtype
 def qr(input: Tensor, some: _bool = True, *, out: Sequence[Tensor] | None = None) -> _qr:
     """(Q, R); see :func:`gradwire.linalg.qr`. Without ``some``, Q is square."""
 def quantile(input: Tensor, q: Tensor | _float, dim: _int | None = None, keepdim: _bool = False, *, interpolation: str = 'linear', out: Tensor | None = None) -> Tensor:
     """Quantiles of all elements or along ``dim``, for one ``q`` in [0, 1] or a vector of them, which then comes as
     the first dimension of the result. NaN makes its quantile NaN."""
+def quantize_per_channel(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not supported: there are no quantized dtypes."""
+def quantize_per_tensor(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not supported: there are no quantized dtypes."""
+def quantize_per_tensor_dynamic(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not supported: there are no quantized dtypes."""
+quint2x4: dtype
+quint4x2: dtype
+quint8: dtype
 def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Radians to degrees; integers become floats."""
 def rad2deg_(input: Tensor) -> Tensor:
@@ -844,21 +960,21 @@ def rand(size: Sequence[_int], *, dtype: dtype | None = None, layout: layout | N
     """Uniform random numbers from [0, 1)."""
 @overload
 def rand(*size: _int, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, generator: Generator | None = None, out: Tensor | None = None) -> Tensor: ...
-def rand_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, generator: Generator | None = None) -> Tensor:
+def rand_like(input: Tensor, *, memory_format: memory_format | None = None, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, generator: Generator | None = None) -> Tensor:
     """Uniform random numbers with the shape, dtype and device of another tensor."""
 @overload
 def randint(high: _int, size: Sequence[_int], *, generator: Generator | None = None, out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor:
     """``randint([low,] high, size)``: random integers from low (0) up to, not including, high."""
 @overload
 def randint(low: _int, high: _int, size: Sequence[_int], *, generator: Generator | None = None, out: Tensor | None = None, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor: ...
-def randint_like(input: Tensor, low: _int, high: _int | None = None, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, generator: Generator | None = None) -> Tensor:
+def randint_like(input: Tensor, low: _int, high: _int | None = None, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, memory_format: memory_format | None = None, generator: Generator | None = None) -> Tensor:
     """Random integers from [low, high), with the shape of another tensor."""
 @overload
 def randn(size: Sequence[_int], *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
     """Standard normal random numbers."""
 @overload
 def randn(*size: _int, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, generator: Generator | None = None, out: Tensor | None = None) -> Tensor: ...
-def randn_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, generator: Generator | None = None) -> Tensor:
+def randn_like(input: Tensor, *, memory_format: memory_format | None = None, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, generator: Generator | None = None) -> Tensor:
     """Standard normal random numbers with the shape, dtype and device of another tensor."""
 def randperm(n: _int, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
     """A random permutation of 0 to n - 1."""
@@ -884,6 +1000,8 @@ def reshape(input: Tensor, shape: Sequence[_int], *, out: Tensor | None = None) 
     """The elements in another shape, one extent of which may be -1. A view where strides allow it, else a copy."""
 @overload
 def reshape(input: Tensor, *shape: _int, out: Tensor | None = None) -> Tensor: ...
+def resize_as_sparse_(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not supported: there are no sparse tensors."""
 def result_type(tensor: Any = ..., other: Any = ..., *, scalar: Any = ..., scalar1: Any = ..., scalar2: Any = ...) -> dtype:
     """The dtype that an operation on tensors and Python numbers gives."""
 def rms_norm(input: Tensor, normalized_shape: Sequence[_int], weight: Tensor | None = None, eps: _float | None = None, *, out: Tensor | None = None) -> Tensor:
@@ -909,12 +1027,18 @@ def round_(input: Tensor, *, decimals: _int = 0) -> Tensor:
     """In-place form of :func:`round`: writes the result into ``self``."""
 def row_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Joined along the first dimension; 1-D tensors count as rows."""
+def rrelu(input: Tensor, lower: _float = 0.125, upper: _float = 0.3333333333333333, training: _bool = False, *, generator: Generator | None = None) -> Tensor:
+    """``x`` where positive, else ``slope * x``: in training with slopes uniform in [lower, upper), else their mean."""
+def rrelu_(input: Tensor, lower: _float = 0.125, upper: _float = 0.3333333333333333, training: _bool = False, *, generator: Generator | None = None) -> Tensor:
+    """In-place form of :func:`rrelu`."""
 def rsqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``1 / sqrt(self)``; integers become floats."""
 def rsqrt_(input: Tensor) -> Tensor:
     """In-place form of :func:`rsqrt`: writes the result into ``self``."""
 def rsub(input: Tensor, other: Tensor | _complex, alpha: _complex = 1, *, out: Tensor | None = None) -> Tensor:
     """``other - alpha * self``: subtraction with its operands exchanged. Not defined on bools."""
+def saddmm(*args: Any, **kwargs: Any) -> NoReturn:
+    """Refused: it is for sparse tensors."""
 def scatter(input: Tensor, dim: _int, index: Tensor, src: Tensor | _complex | None = None, *, value: Tensor | _complex | None = None, reduce: str | None = None, out: Tensor | None = None) -> Tensor:
     """A copy in which ``input[..., index[i], ...]`` is ``src[i]``, or a number; added or multiplied with ``reduce``."""
 def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -962,15 +1086,31 @@ def slice_scatter(input: Tensor, src: Tensor, dim: _int = 0, start: _int | None 
     """A copy with ``src`` in the place of the slice from ``start`` to ``end`` along ``dim``."""
 def slogdet(input: Tensor, *, out: Sequence[Tensor] | None = None) -> _slogdet:
     """(sign, logabsdet) of each determinant; of a complex matrix, the sign is a phase."""
+def smm(*args: Any, **kwargs: Any) -> NoReturn:
+    """Refused: it is for sparse tensors."""
 def softmax(input: Tensor, dim: _int, dtype: dtype | None = None, *, out: Tensor | None = None) -> Tensor:
     """Exponentials along ``dim``, divided by their sum. NaN where all are -inf. ``dtype`` converts first."""
+def solve(*args: Any, **kwargs: Any) -> NoReturn:
+    """Removed from PyTorch: use torch.linalg.solve."""
 def sort(input: Tensor, dim: _int = -1, descending: _bool = False, *, stable: _bool | None = None, out: Sequence[Tensor] | None = None) -> _sort:
     """(the values in order along ``dim``, the indices they came from)."""
 sparse_bsc: layout
+def sparse_bsc_tensor(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not supported: there are no sparse tensors."""
 sparse_bsr: layout
+def sparse_bsr_tensor(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not supported: there are no sparse tensors."""
+def sparse_compressed_tensor(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not supported: there are no sparse tensors."""
 sparse_coo: layout
+def sparse_coo_tensor(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not supported: there are no sparse tensors."""
 sparse_csc: layout
+def sparse_csc_tensor(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not supported: there are no sparse tensors."""
 sparse_csr: layout
+def sparse_csr_tensor(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not supported: there are no sparse tensors."""
 def split(input: Tensor, split_size_or_sections: Sequence[_int] | _int, dim: _int = 0, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, ...]:
     """Views of consecutive parts along a dimension: of one size (the last may be smaller), or of given sizes."""
 def split_copy(input: Tensor, split_size_or_sections: Sequence[_int] | _int, dim: _int = 0, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, ...]:
@@ -991,6 +1131,8 @@ def squeeze(input: Tensor, dim: Sequence[_int] | _int | None = None, *, out: Ten
     """A view without its dimensions of extent 1: all of them, or those among ``dim``."""
 def squeeze_copy(input: Tensor, dim: Sequence[_int] | _int | None = None, *, out: Tensor | None = None) -> Tensor:
     """What :func:`squeeze` shows, in new memory."""
+def sspaddmm(*args: Any, **kwargs: Any) -> NoReturn:
+    """Refused: it is for sparse tensors."""
 def stack(tensors: Sequence[Tensor], dim: _int = 0, *, out: Tensor | None = None) -> Tensor:
     """Tensors of one shape, side by side along a new dimension. Dtypes are promoted."""
 def std(input: Tensor, dim: _int | Sequence[_int] | _bool | None = None, unbiased: _bool = True, keepdim: _bool = False, *, correction: _float | None = 1, out: Tensor | None = None) -> Tensor:
@@ -1011,6 +1153,8 @@ def swapaxes(input: Tensor, dim0: _int, dim1: _int, *, out: Tensor | None = None
     """A view with two dimensions exchanged."""
 def swapdims(input: Tensor, dim0: _int, dim1: _int, *, out: Tensor | None = None) -> Tensor:
     """A view with two dimensions exchanged."""
+def symeig(*args: Any, **kwargs: Any) -> NoReturn:
+    """Removed from PyTorch: use torch.linalg.eigh."""
 def t(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The transposed view of a matrix; a tensor of fewer dimensions as it is."""
 def t_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1066,6 +1210,16 @@ def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Round towards zero; integers stay as they are. The gradient is zero."""
 def trunc_(input: Tensor) -> Tensor:
     """In-place form of :func:`trunc`: writes the result into ``self``."""
+uint1: dtype
+uint16: dtype
+uint2: dtype
+uint3: dtype
+uint32: dtype
+uint4: dtype
+uint5: dtype
+uint6: dtype
+uint64: dtype
+uint7: dtype
 uint8: dtype
 def unbind(input: Tensor, dim: _int = 0, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, ...]:
     """Views of every index along a dimension, which disappears."""
@@ -1122,10 +1276,10 @@ def view_as_real(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def view_as_real_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """What :func:`view_as_real` shows, in new memory."""
 @overload
-def view_copy(input: Tensor, size: Sequence[_int], *, out: Tensor | None = None) -> Tensor:
+def view_copy(input: Tensor, size: Sequence[_int], *, dtype: dtypes.DType | None = None, out: Tensor | None = None) -> Tensor:
     """What :func:`view` shows, in new memory."""
 @overload
-def view_copy(input: Tensor, *size: _int, out: Tensor | None = None) -> Tensor: ...
+def view_copy(input: Tensor, *size: _int, dtype: dtypes.DType | None = None, out: Tensor | None = None) -> Tensor: ...
 def vsplit(input: Tensor, indices_or_sections: _int | Sequence[_int] | Tensor | None = None, *, indices: Sequence[_int] | Tensor | None = None, sections: _int | None = None) -> tuple[Tensor, ...]:
     """Views along dimension 0: so many of equal extent, or cut there."""
 def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
@@ -1147,6 +1301,6 @@ def zeros(size: Sequence[_int], *, dtype: dtype | None = None, layout: layout | 
     """Zeros of a size, given as ints or as one sequence."""
 @overload
 def zeros(*size: _int, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor: ...
-def zeros_like(input: Tensor, *, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor:
+def zeros_like(input: Tensor, *, memory_format: memory_format | None = None, dtype: dtype | None = None, layout: layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor:
     """Zeros with the shape, dtype and device of another tensor."""
 

@@ -30,6 +30,12 @@ __all__ = [
 ]  # fmt: skip
 
 
+class AcceleratorError(RuntimeError):
+    """An error of a GPU's runtime. Errors of the server's GPUs come as gradwire's own classes."""
+
+    __module__ = "torch"
+
+
 def is_available() -> bool:
     """Whether the server has a GPU. Opens the session if none is open."""
     return gpu_count() > 0

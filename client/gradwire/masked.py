@@ -56,7 +56,7 @@ def _limits(dtype: DType) -> tuple[int, int]:
     if dtype is dtypes.bool_:
         return 0, 1
     bits = 8 * dtype.itemsize
-    return (0, 2**bits - 1) if dtype is dtypes.uint8 else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    return (0, 2**bits - 1) if not dtype.is_signed else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 def _count(input: Tensor, dims: tuple[int, ...], keepdim: bool, mask: Tensor | None) -> Any:

@@ -1,8 +1,8 @@
 """``torch.multiprocessing``: Python's, whose processes see gradwire in torch's place as their parent does.
 
-Each process opens a session of its own, or joins one by its id (``gradwire.connect(session=...)``), where tensors are
-found by name. Tensors themselves are not sent from one process to another; ranks exchange them by
-``torch.distributed``.
+A process opens a session of its own, unless it is sent a tensor or a module: as an argument of a spawned process, or
+through a queue or a pipe. Then it joins the sender's session and computes there, with the sent tensors' own memory.
+Their gradients are each process's own. Ranks exchange tensors by ``torch.distributed``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ from multiprocessing import __all__ as _names
 from multiprocessing.connection import wait as _wait
 from typing import Any
 
+from ._core.pickles import sent_tensors as _sent_tensors
+
+_sent_tensors.register()
+
 __all__ = [
     *_names, "ProcessContext", "ProcessRaisedException", "get_all_sharing_strategies", "get_sharing_strategy",
     "set_sharing_strategy", "spawn", "start_processes",
@@ -23,17 +27,17 @@ __all__ = [
 
 
 def get_all_sharing_strategies() -> set[str]:
-    """How memory of tensors can be shared between processes: in no way."""
-    return set()
+    """How memory of tensors is shared between processes: by joining the session that holds it."""
+    return {"session"}
 
 
 def get_sharing_strategy() -> str:
-    """``"none"``."""
-    return "none"
+    """``"session"``."""
+    return "session"
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Accepted: no memory is shared."""
+    """Accepted, without effect."""
 
 
 class ProcessRaisedException(Exception):

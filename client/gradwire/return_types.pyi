@@ -7,19 +7,37 @@ all_return_types: list[Any]
 class aminmax(NamedTuple):
     min: Tensor
     max: Tensor
+class aminmax_out(NamedTuple):
+    min: Tensor
+    max: Tensor
 class cummax(NamedTuple):
+    values: Tensor
+    indices: Tensor
+class cummax_out(NamedTuple):
     values: Tensor
     indices: Tensor
 class cummin(NamedTuple):
     values: Tensor
     indices: Tensor
+class cummin_out(NamedTuple):
+    values: Tensor
+    indices: Tensor
 class frexp(NamedTuple):
+    mantissa: Tensor
+    exponent: Tensor
+class frexp_out(NamedTuple):
     mantissa: Tensor
     exponent: Tensor
 class geqrf(NamedTuple):
     a: Tensor
     tau: Tensor
+class geqrf_out(NamedTuple):
+    a: Tensor
+    tau: Tensor
 class histogram(NamedTuple):
+    hist: Tensor
+    bin_edges: Tensor
+class histogram_out(NamedTuple):
     hist: Tensor
     bin_edges: Tensor
 class histogramdd(NamedTuple):
@@ -28,16 +46,31 @@ class histogramdd(NamedTuple):
 class kthvalue(NamedTuple):
     values: Tensor
     indices: Tensor
+class kthvalue_out(NamedTuple):
+    values: Tensor
+    indices: Tensor
 class linalg_cholesky_ex(NamedTuple):
+    L: Tensor
+    info: Tensor
+class linalg_cholesky_ex_out(NamedTuple):
     L: Tensor
     info: Tensor
 class linalg_eig(NamedTuple):
     eigenvalues: Tensor
     eigenvectors: Tensor
+class linalg_eig_out(NamedTuple):
+    eigenvalues: Tensor
+    eigenvectors: Tensor
 class linalg_eigh(NamedTuple):
     eigenvalues: Tensor
     eigenvectors: Tensor
+class linalg_eigh_out(NamedTuple):
+    eigenvalues: Tensor
+    eigenvectors: Tensor
 class linalg_inv_ex(NamedTuple):
+    inverse: Tensor
+    info: Tensor
+class linalg_inv_ex_out(NamedTuple):
     inverse: Tensor
     info: Tensor
 class linalg_ldl_factor(NamedTuple):
@@ -47,7 +80,19 @@ class linalg_ldl_factor_ex(NamedTuple):
     LD: Tensor
     pivots: Tensor
     info: Tensor
+class linalg_ldl_factor_ex_out(NamedTuple):
+    LD: Tensor
+    pivots: Tensor
+    info: Tensor
+class linalg_ldl_factor_out(NamedTuple):
+    LD: Tensor
+    pivots: Tensor
 class linalg_lstsq(NamedTuple):
+    solution: Tensor
+    residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor
+class linalg_lstsq_out(NamedTuple):
     solution: Tensor
     residuals: Tensor
     rank: Tensor
@@ -63,16 +108,40 @@ class linalg_lu_factor_ex(NamedTuple):
     LU: Tensor
     pivots: Tensor
     info: Tensor
+class linalg_lu_factor_ex_out(NamedTuple):
+    LU: Tensor
+    pivots: Tensor
+    info: Tensor
+class linalg_lu_factor_out(NamedTuple):
+    LU: Tensor
+    pivots: Tensor
+class linalg_lu_out(NamedTuple):
+    P: Tensor
+    L: Tensor
+    U: Tensor
 class linalg_qr(NamedTuple):
+    Q: Tensor
+    R: Tensor
+class linalg_qr_out(NamedTuple):
     Q: Tensor
     R: Tensor
 class linalg_slogdet(NamedTuple):
     sign: Tensor
     logabsdet: Tensor
+class linalg_slogdet_out(NamedTuple):
+    sign: Tensor
+    logabsdet: Tensor
 class linalg_solve_ex(NamedTuple):
     result: Tensor
     info: Tensor
+class linalg_solve_ex_out(NamedTuple):
+    result: Tensor
+    info: Tensor
 class linalg_svd(NamedTuple):
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+class linalg_svd_out(NamedTuple):
     U: Tensor
     S: Tensor
     Vh: Tensor
@@ -80,38 +149,76 @@ class lu_unpack(NamedTuple):
     P: Tensor
     L: Tensor
     U: Tensor
+class lu_unpack_out(NamedTuple):
+    P: Tensor
+    L: Tensor
+    U: Tensor
 class max(NamedTuple):
+    values: Tensor
+    indices: Tensor
+class max_out(NamedTuple):
     values: Tensor
     indices: Tensor
 class median(NamedTuple):
     values: Tensor
     indices: Tensor
+class median_out(NamedTuple):
+    values: Tensor
+    indices: Tensor
 class min(NamedTuple):
+    values: Tensor
+    indices: Tensor
+class min_out(NamedTuple):
     values: Tensor
     indices: Tensor
 class mode(NamedTuple):
     values: Tensor
     indices: Tensor
+class mode_out(NamedTuple):
+    values: Tensor
+    indices: Tensor
 class nanmedian(NamedTuple):
+    values: Tensor
+    indices: Tensor
+class nanmedian_out(NamedTuple):
     values: Tensor
     indices: Tensor
 class qr(NamedTuple):
     Q: Tensor
     R: Tensor
+class qr_out(NamedTuple):
+    Q: Tensor
+    R: Tensor
 class slogdet(NamedTuple):
     sign: Tensor
     logabsdet: Tensor
+class slogdet_out(NamedTuple):
+    sign: Tensor
+    logabsdet: Tensor
 class sort(NamedTuple):
+    values: Tensor
+    indices: Tensor
+class sort_out(NamedTuple):
     values: Tensor
     indices: Tensor
 class svd(NamedTuple):
     U: Tensor
     S: Tensor
     V: Tensor
+class svd_out(NamedTuple):
+    U: Tensor
+    S: Tensor
+    V: Tensor
 class topk(NamedTuple):
+    values: Tensor
+    indices: Tensor
+class topk_out(NamedTuple):
     values: Tensor
     indices: Tensor
 class triangular_solve(NamedTuple):
     solution: Tensor
     cloned_coefficient: Tensor
-__all__ = ['all_return_types', 'aminmax', 'cummax', 'cummin', 'frexp', 'geqrf', 'histogram', 'histogramdd', 'kthvalue', 'linalg_cholesky_ex', 'linalg_eig', 'linalg_eigh', 'linalg_inv_ex', 'linalg_ldl_factor', 'linalg_ldl_factor_ex', 'linalg_lstsq', 'linalg_lu', 'linalg_lu_factor', 'linalg_lu_factor_ex', 'linalg_qr', 'linalg_slogdet', 'linalg_solve_ex', 'linalg_svd', 'lu_unpack', 'max', 'median', 'min', 'mode', 'nanmedian', 'qr', 'slogdet', 'sort', 'svd', 'topk', 'triangular_solve']
+class triangular_solve_out(NamedTuple):
+    solution: Tensor
+    cloned_coefficient: Tensor
+__all__ = ['all_return_types', 'aminmax', 'aminmax_out', 'cummax', 'cummax_out', 'cummin', 'cummin_out', 'frexp', 'frexp_out', 'geqrf', 'geqrf_out', 'histogram', 'histogram_out', 'histogramdd', 'kthvalue', 'kthvalue_out', 'linalg_cholesky_ex', 'linalg_cholesky_ex_out', 'linalg_eig', 'linalg_eig_out', 'linalg_eigh', 'linalg_eigh_out', 'linalg_inv_ex', 'linalg_inv_ex_out', 'linalg_ldl_factor', 'linalg_ldl_factor_ex', 'linalg_ldl_factor_ex_out', 'linalg_ldl_factor_out', 'linalg_lstsq', 'linalg_lstsq_out', 'linalg_lu', 'linalg_lu_factor', 'linalg_lu_factor_ex', 'linalg_lu_factor_ex_out', 'linalg_lu_factor_out', 'linalg_lu_out', 'linalg_qr', 'linalg_qr_out', 'linalg_slogdet', 'linalg_slogdet_out', 'linalg_solve_ex', 'linalg_solve_ex_out', 'linalg_svd', 'linalg_svd_out', 'lu_unpack', 'lu_unpack_out', 'max', 'max_out', 'median', 'median_out', 'min', 'min_out', 'mode', 'mode_out', 'nanmedian', 'nanmedian_out', 'qr', 'qr_out', 'slogdet', 'slogdet_out', 'sort', 'sort_out', 'svd', 'svd_out', 'topk', 'topk_out', 'triangular_solve', 'triangular_solve_out']

@@ -1,73 +1,85 @@
-"""``save`` and ``load``: state dicts as safetensors files, never as pickles. ``load`` also reads PyTorch's files.
-
-The tensors of a nested object are stored under their paths (``model.0.weight``), so any safetensors reader sees a
-module's state dict as expected. Everything else is JSON in the file's metadata.
-"""
+"""``save`` and ``load``: files of tensors and of what holds them, in PyTorch's format or as safetensors."""
 
 from __future__ import annotations
 
-import json
 import os
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from enum import Enum
 from typing import IO, Any, Final, TypeAlias
 
-import numpy as np
-import safetensors
-import safetensors.numpy
-
-from gradwire_protocol import dtypes
-from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, Unsupported
 
-from ._core.context.numpy_dtypes import DTYPES, NUMPY_DTYPES
-from ._core.context.size import Size, device
-from ._core.surface.creation import upload
+from ._core.context.size import device
+from ._core.surface.generator import Generator
 from ._core.surface.global_settings import get_default_device
+from ._core.surface.storages import UntypedStorage
+from ._core.surface.typed_storages import LegacyType, TypedStorage
 from ._core.tensor.tensor import Tensor
-from .nn import Module, Parameter
 
-METADATA: Final = "gradwire"
-_BY_TAG: Final = {d.safetensors: d for d in dtypes.ALL if d.safetensors is not None}
-_PICKLES: Final = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
-"""How files of ``torch.save`` begin, as zip archives and as pickles."""
+__all__ = [
+    "LoadEndianness", "SourceChangeWarning", "default_restore_location", "get_crc32_options",
+    "get_default_load_endianness", "get_default_mmap_options", "get_unsafe_globals_in_checkpoint", "load",
+    "location_tag", "mkdtemp", "normalize_storage_type", "register_package", "save", "set_crc32_options",
+    "set_default_load_endianness", "set_default_mmap_options", "skip_data", "storage_to_tensor_type",
+]  # fmt: skip
 
+DEFAULT_PROTOCOL: Final = 2
+FileLike: TypeAlias = str | os.PathLike[str] | IO[bytes]
+FILE_LIKE = FileLike
 Location: TypeAlias = device | str | int | Mapping[str, device | str] | Callable[[Any, str], Any] | None
 """Where :func:`load` puts tensors."""
+MAP_LOCATION = Location
+
+_PICKLES: Final = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+"""How files of ``torch.save`` begin, as zip archives and as pickles."""
+_LATER: Final = ("add_safe_globals", "clear_safe_globals", "get_safe_globals", "safe_globals")
 
 
 def save(
     obj: object,
-    f: str | os.PathLike[str] | IO[bytes],
+    f: FileLike,
     pickle_module: Any = None,
-    pickle_protocol: int | None = None,
+    pickle_protocol: int = DEFAULT_PROTOCOL,
     _use_new_zipfile_serialization: bool = True,
+    _disable_byteorder_record: bool = False,
 ) -> None:
-    """Write tensors, and dictionaries, lists and tuples of them with numbers and strings, to a file.
+    """Write an object with its tensors to a file, in one round trip (two if it has views of parts).
 
-    Costs one round trip. A parameter stays a parameter; gradients are not saved.
+    A path that ends in ``.safetensors`` gets a safetensors file, with all that is no tensor as JSON in its metadata.
+    Every other file gets PyTorch's format, which PyTorch loads: names of gradwire's classes are PyTorch's there, and
+    tensors that share memory share it in the file. Classes and functions of the program stand there by their names.
 
     Args:
-        obj: what to save, usually a state dict or a dictionary of them.
+        obj: a state dict, a dictionary of them, a module, or what else can be pickled.
         f: a path, or a file opened for writing bytes.
-        pickle_module, pickle_protocol: as in PyTorch; they change nothing, since nothing is pickled.
+        pickle_protocol: of the pickle in the file.
+        pickle_module, _use_new_zipfile_serialization: as in PyTorch; they change nothing.
 
     Raises:
-        ArgumentTypeError: for anything else inside ``obj``.
+        ArgumentTypeError: for classes of gradwire's that PyTorch has not; in a safetensors file for anything but
+            tensors, containers, numbers and strings.
+        pickle.PicklingError: for what cannot be pickled.
     """
-    packer = _Packer()
-    tree = packer.pack(obj, "")
-    arrays = packer.arrays()
-    metadata = {"format": "pt", METADATA: json.dumps({"version": 1, "tree": tree})}
     if isinstance(f, (str, os.PathLike)):
-        safetensors.numpy.save_file(arrays, f, metadata=metadata)
-    else:
-        f.write(safetensors.numpy.save(arrays, metadata=metadata))
+        if os.fspath(f).endswith(".safetensors"):
+            from ._core.pickles import safetensors_form
+
+            safetensors_form.write(obj, f)
+            return
+    elif not hasattr(f, "write"):
+        raise AttributeError(f"save() writes to a path or a file that has write(), not to a {type(f).__name__}")
+    from ._core.pickles.archive import write
+    from ._core.pickles.writing import Writer
+
+    writer = Writer(pickle_protocol)
+    write(f, writer.write(obj), writer.storages)
 
 
 def load(
-    f: str | os.PathLike[str] | IO[bytes],
+    f: FileLike,
     map_location: Location = None,
     pickle_module: Any = None,
     *,
@@ -78,8 +90,8 @@ def load(
     """Read what :func:`save` or ``torch.save`` wrote, or any safetensors file, and put its tensors into the current
     session.
 
-    Nothing in a file is ever run. Of PyTorch's pickles those are read that hold tensors, parameters, containers,
-    numbers and strings: state dicts of modules and optimizers, checkpoints made of them.
+    No code of a file is run. Of PyTorch's pickles those are read that hold tensors, parameters, containers, numbers,
+    strings, and modules of ``torch.nn``'s classes. Other classes have to be allowed (:func:`add_safe_globals`).
 
     Args:
         f: a path, or a file opened for reading bytes.
@@ -105,54 +117,18 @@ def load(
         place: device | str | None = Where(map_location)(str(get_default_device()))
     else:
         place = map_location
-    metadata, arrays = _read(f)
-    if METADATA not in metadata:
-        return {name: upload(array, dtype, place) for name, (array, dtype) in arrays.items()}
-    try:
-        described = json.loads(metadata[METADATA])
-        version, tree = described["version"], described["tree"]
-        if version == 1:
-            return _Unpacker(arrays, place).unpack(tree)
-    except (KeyError, TypeError, AttributeError, json.JSONDecodeError, RecursionError) as error:
-        raise ArgumentValueError(f"the description inside the safetensors file is damaged: {error!r:.100}") from None
-    raise Unsupported(f"the file was written by a later gradwire: version {version!r:.20} of its form")
+    from ._core.pickles import safetensors_form
 
-
-def _read(f: Any) -> tuple[dict[str, str], dict[str, tuple[np.ndarray[Any, Any], DType]]]:
-    """The metadata and the arrays of a safetensors file."""
-    try:
-        if isinstance(f, (str, os.PathLike)):
-            with safetensors.safe_open(f, framework="np") as opened:
-                metadata = opened.metadata() or {}
-                return metadata, {name: _typed(name, opened.get_tensor(name)) for name in opened.keys()}  # noqa: SIM118
-        data = f.read()
-        parts = safetensors.deserialize(data)  # type: ignore[no-untyped-call]
-    except safetensors.SafetensorError as error:
-        raise ArgumentValueError(f"this is not a safetensors file: {error}") from None
-    length = int.from_bytes(data[:8], "little")
-    metadata = json.loads(data[8 : 8 + length]).get("__metadata__", {})
-    arrays = {}
-    for name, part in parts:
-        if part["dtype"] not in _BY_TAG:
-            raise Unsupported(f"{name} is of the safetensors type {part['dtype']}, which gradwire has no dtype for")
-        dtype = _BY_TAG[part["dtype"]]
-        arrays[name] = np.frombuffer(part["data"], NUMPY_DTYPES[dtype]).reshape(part["shape"]), dtype
-    return metadata, arrays
-
-
-def _typed(name: str, array: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], DType]:
-    if array.dtype not in DTYPES:
-        raise Unsupported(f"{name} is of dtype {array.dtype}, which gradwire has not")
-    return array, DTYPES[array.dtype]
+    return safetensors_form.read(f, place)
 
 
 def _of_pickle(f: Any) -> Any:
     """A context manager with the stream of a ``torch.save`` file; ``None`` for other files."""
     if isinstance(f, (str, os.PathLike)):
         file = open(f, "rb")  # noqa: SIM115  (whoever reads on closes it)
-        start = file.read(8)
+        start = file.read(9)
         file.seek(0)
-        if start.startswith(_PICKLES):
+        if _begins_a_pickle(start):
             return file
         file.close()
         return None
@@ -160,141 +136,192 @@ def _of_pickle(f: Any) -> Any:
     if not seeks:
         return None
     at = f.tell()
-    start = f.read(8)
+    start = f.read(9)
     f.seek(at)
-    return nullcontext(f) if start.startswith(_PICKLES) else None
+    return nullcontext(f) if _begins_a_pickle(start) else None
 
 
-class _Packer:
-    """Converts an object to JSON, and collects its tensors by path."""
-
-    def __init__(self) -> None:
-        self._tensors: dict[str, Tensor] = {}
-        self._plain: dict[str, np.ndarray[Any, Any]] = {}
-
-    def pack(self, value: Any, path: str) -> Any:
-        """The JSON of ``value``. An object with a single key that begins with $ encodes what JSON lacks."""
-        if value is None or isinstance(value, (bool, str)):
-            return value
-        if isinstance(value, Tensor):
-            return self._tensor(value, path)
-        if isinstance(value, np.ndarray):
-            return {"$array": self._put(self._plain, path, value)}
-        if isinstance(value, np.generic):
-            return self.pack(value.item(), path)
-        if isinstance(value, int):
-            return int(value)
-        if isinstance(value, float):
-            return float(value) if np.isfinite(value) else {"$float": repr(float(value))}
-        if isinstance(value, complex):
-            return {"$complex": [self.pack(value.real, path), self.pack(value.imag, path)]}
-        if isinstance(value, DType):
-            return {"$dtype": value.name}
-        if isinstance(value, device):
-            return {"$device": str(value)}
-        if isinstance(value, Size):
-            return {"$size": list(value)}
-        if isinstance(value, (list, tuple)):
-            items = [self.pack(item, _join(path, i)) for i, item in enumerate(value)]
-            return items if isinstance(value, list) else {"$tuple": items}
-        if isinstance(value, Mapping):
-            return self._mapping(value, path)
-        where = f" at {path}" if path else ""
-        hint = "gradwire saves tensors, containers, numbers and strings"
-        if isinstance(value, Module):
-            hint = "save its state_dict()"
-        raise ArgumentTypeError(f"{type(value).__name__}{where} cannot be saved: {hint}")
-
-    def _mapping(self, value: Mapping[Any, Any], path: str) -> Any:
-        for key in value:
-            if not isinstance(key, (str, int, float, bool, tuple)) and key is not None:
-                raise ArgumentTypeError(f"a key of type {type(key).__name__} at {path or 'the top'} cannot be saved")
-        ordered = isinstance(value, OrderedDict)
-        if not ordered and all(isinstance(key, str) and not key.startswith("$") for key in value):
-            return {key: self.pack(item, _join(path, key)) for key, item in value.items()}
-        pairs = [[self.pack(key, path), self.pack(item, _join(path, key))] for key, item in value.items()]
-        return {"$ordered" if ordered else "$dict": pairs}
-
-    def _tensor(self, value: Tensor, path: str) -> Any:
-        entry: dict[str, Any] = {"$tensor": self._put(self._tensors, path, value)}
-        if value.dtype is dtypes.complex128:
-            entry["complex"] = True  # safetensors has no such type: it lies there as pairs of float64
-        if isinstance(value, Parameter):
-            entry["parameter"] = value.requires_grad
-        return entry
-
-    def _put(self, table: dict[str, Any], path: str, value: Any) -> str:
-        name, number = path or "tensor", 1
-        while name in self._tensors or name in self._plain:
-            number += 1
-            name = f"{path or 'tensor'}#{number}"
-        table[name] = value
-        return name
-
-    def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """The values of all tensors, in one round trip per session."""
-        found = {name: np.ascontiguousarray(array).reshape(array.shape) for name, array in self._plain.items()}
-        by_session: dict[Any, list[str]] = {}
-        for name, tensor in self._tensors.items():
-            by_session.setdefault(tensor._session, []).append(name)
-        for session, names in by_session.items():
-            values = session.read([self._tensors[name] for name in names])
-            for name, value in zip(names, values, strict=True):
-                found[name] = value.view(np.float64).reshape(*value.shape, 2) if value.dtype == np.complex128 else value
-        return found
+def _begins_a_pickle(start: bytes) -> bool:
+    """Whether a file is PyTorch's, by its first bytes. Those of a safetensors file are a length of 64 bits, which may
+    look like the beginning of a pickle, and the brace of its JSON."""
+    return start.startswith(_PICKLES) and not (start[4:8] == bytes(4) and start[8:9] == b"{")
 
 
-def _join(path: str, key: Any) -> str:
-    return f"{path}.{key}" if path else str(key)
+# What files may name
 
 
-class _Unpacker:
-    """Converts JSON back to the object."""
+def get_unsafe_globals_in_checkpoint(f: FileLike) -> list[str]:
+    """The names in a file that :func:`load` refuses, as ``module.name``, unless they are allowed before."""
+    from ._core.pickles.files import names_in
+    from ._core.pickles.safe_globals import refused
 
-    def __init__(self, arrays: Mapping[str, tuple[np.ndarray[Any, Any], DType]], where: Any) -> None:
-        self._arrays = arrays
-        self._where = where
+    opened: Any = open(f, "rb") if isinstance(f, (str, os.PathLike)) else nullcontext(f)  # noqa: SIM115
+    with opened as stream:
+        return refused(names_in(stream))
 
-    def unpack(self, tree: Any) -> Any:
-        """The object that ``tree`` encodes."""
-        if isinstance(tree, list):
-            return [self.unpack(item) for item in tree]
-        if not isinstance(tree, dict):
-            return tree
-        kind = next(iter(tree), "")
-        if not kind.startswith("$"):
-            return {key: self.unpack(item) for key, item in tree.items()}
-        content = tree[kind]
-        if kind == "$tensor":
-            return self._tensor(content, tree)
-        if kind == "$array":
-            return self._array(content)[0]
-        if kind == "$tuple":
-            return tuple(self._items(content))
-        if kind in ("$dict", "$ordered"):
-            pairs = [(self.unpack(key), self.unpack(item)) for key, item in content]
-            return OrderedDict(pairs) if kind == "$ordered" else dict(pairs)
-        if kind == "$complex":
-            return complex(*self._items(content))
-        known: dict[str, Callable[[Any], Any]] = {
-            "$float": float, "$dtype": dtypes.BY_NAME.__getitem__, "$device": device, "$size": Size,
-        }  # fmt: skip
-        made = known.get(kind)
-        if made is None:
-            raise ArgumentValueError(f"the file describes something unknown: {kind!r:.40}")
-        return made(content)
 
-    def _items(self, content: Iterable[Any]) -> list[Any]:
-        return [self.unpack(item) for item in content]
+class skip_data:
+    """In PyTorch, leaves the bytes of storages out of files, or unread.
 
-    def _array(self, name: str) -> tuple[np.ndarray[Any, Any], DType]:
-        if name not in self._arrays:
-            raise ArgumentValueError(f"the file lacks the tensor {name!r} that its description names")
-        return self._arrays[name]
+    Raises:
+        Unsupported: when it is entered. A tensor on the meta device has no bytes: ``model.to("meta")``.
+    """
 
-    def _tensor(self, name: str, entry: Mapping[str, Any]) -> Any:
-        array, dtype = self._array(name)
-        if entry.get("complex"):
-            array, dtype = array.copy().view(np.complex128)[..., 0], dtypes.complex128
-        made = upload(array, dtype, self._where)
-        return Parameter(made, requires_grad=bool(entry["parameter"])) if "parameter" in entry else made
+    def __init__(self, materialize_fake_tensors: bool = False) -> None:
+        self.materialize_fake_tensors = materialize_fake_tensors
+
+    def __enter__(self) -> None:
+        raise Unsupported('skip_data: files are written with all of their bytes; move what needs none to "meta"')
+
+    def __exit__(self, *_: object) -> None:
+        """Never entered."""
+
+
+def register_package(
+    priority: int, tagger: Callable[[Any], str | None], deserializer: Callable[[Any, str], Any]
+) -> None:
+    """In PyTorch, adds kinds of devices that storages are saved with.
+
+    Raises:
+        Unsupported: the devices are the server's.
+    """
+    raise Unsupported("register_package: gradwire's devices are the server's CPU and GPUs, no others can be added")
+
+
+# Settings and small questions
+
+
+class SourceChangeWarning(Warning):
+    """PyTorch's warning of a class whose source differs from the one in the file; files have no sources."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+
+
+class LoadEndianness(Enum):
+    """The order of bytes for files that do not name one."""
+
+    NATIVE = 1
+    LITTLE = 2
+    BIG = 3
+
+
+_SETTINGS: dict[str, Any] = {"endianness": None, "crc32": True, "mmap": 2}
+
+
+def get_default_load_endianness() -> LoadEndianness | None:
+    """The order of bytes that is assumed for files without one. All but PyTorch's oldest name it."""
+    found: LoadEndianness | None = _SETTINGS["endianness"]
+    return found
+
+
+def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
+    """Stored.
+
+    Raises:
+        Unsupported: for ``BIG``: such files are read if they say so.
+    """
+    if endianness is not None and not isinstance(endianness, LoadEndianness):
+        raise ArgumentTypeError(f"the order of bytes is a LoadEndianness, not {type(endianness).__name__}")
+    if endianness is LoadEndianness.BIG:
+        raise Unsupported("files that do not name their order of bytes are read as little-endian ones")
+    _SETTINGS["endianness"] = endianness
+
+
+def get_crc32_options() -> bool:
+    """Whether checksums are computed: they always are."""
+    found: bool = _SETTINGS["crc32"]
+    return found
+
+
+def set_crc32_options(compute_crc32: bool) -> None:
+    """Stored, without effect."""
+    _SETTINGS["crc32"] = bool(compute_crc32)
+
+
+def get_default_mmap_options() -> int:
+    """The flags that were set, ``MAP_PRIVATE`` at first. Files are read, not mapped."""
+    found: int = _SETTINGS["mmap"]
+    return found
+
+
+class set_default_mmap_options:
+    """Store flags, without effect; as a ``with`` for its extent."""
+
+    def __init__(self, flags: int) -> None:
+        if flags not in (1, 2):
+            raise ArgumentValueError(f"the flags are MAP_SHARED (1) or MAP_PRIVATE (2), not {flags!r:.40}")
+        self.prev = get_default_mmap_options()
+        _SETTINGS["mmap"] = flags
+
+    def __enter__(self) -> None:
+        """The flags are set already."""
+
+    def __exit__(self, *_: object) -> None:
+        _SETTINGS["mmap"] = self.prev
+
+
+def location_tag(storage: UntypedStorage | TypedStorage) -> str:
+    """The name of a storage's device in files."""
+    return str(storage.device)
+
+
+def default_restore_location(storage: Any, location: str) -> Any:
+    """A storage on the device that a file names."""
+    return storage.to(device=location)
+
+
+def normalize_storage_type(storage_type: Any) -> Any:
+    """The class of storages on the CPU for one of a GPU."""
+    from ._core.surface.typed_storages import LEGACY
+
+    return LEGACY[storage_type.__name__] if isinstance(storage_type, LegacyType) else storage_type
+
+
+def storage_to_tensor_type(storage: Any) -> Any:
+    """The type of tensors that goes with a storage's: ``torch.FloatTensor``."""
+    from ._core.surface.tensor_types import by_name
+
+    return by_name(storage.type().replace("Storage", "Tensor"))
+
+
+class mkdtemp(tempfile.TemporaryDirectory[str]):
+    """A folder that is removed at the end of the ``with``."""
+
+
+def _is_zipfile(f: IO[bytes]) -> bool:
+    """Whether a file begins as a zip archive does."""
+    at = f.tell()
+    start = f.read(4)
+    f.seek(at)
+    return start == b"PK\x03\x04"
+
+
+def _is_path(name_or_buffer: object) -> bool:
+    return isinstance(name_or_buffer, (str, os.PathLike))
+
+
+def _is_torchscript_zip(zip_file: Any) -> bool:
+    names = zip_file.namelist() if isinstance(zip_file, zipfile.ZipFile) else zip_file.get_all_records()
+    return any(name.endswith("constants.pkl") for name in names)
+
+
+# Plain pickles
+
+
+def _reduced(self: Any, protocol: Any) -> Any:
+    from ._core.pickles.by_value import reduced
+
+    return reduced(self)
+
+
+for _kind in (Tensor, UntypedStorage, TypedStorage, Generator):
+    setattr(_kind, "__reduce_ex__", _reduced)  # noqa: B010  (what is attached to a class is not declared on it)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        from ._core.pickles import safe_globals
+
+        return getattr(safe_globals, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,6 +13,7 @@ from typing import Final
 
 from . import dtypes
 from .dtypes import BOOLEAN, COMPLEX, FLOATING, INTEGRAL, DType
+from .errors import DTypeError
 
 
 class ScalarKind(Enum):
@@ -68,8 +69,8 @@ class Promote(Enum):
 def _lattice() -> dict[tuple[DType, DType], DType]:
     table: dict[tuple[DType, DType], DType] = {}
     signed = (dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64)
-    for a in dtypes.ALL:
-        for b in dtypes.ALL:
+    for a in dtypes.COMPUTED:
+        for b in dtypes.COMPUTED:
             low, high = sorted((a, b), key=lambda d: (d.category, d.itemsize, d.index))
             if low is high or low.category == BOOLEAN:
                 joined = high
@@ -85,6 +86,12 @@ def _lattice() -> dict[tuple[DType, DType], DType]:
             else:
                 joined = dtypes.complex128 if low is dtypes.float64 else high
             table[a, b] = joined
+    for stored in dtypes.STORED:
+        table[stored, stored] = stored
+        if stored.category == INTEGRAL:
+            for real in dtypes.COMPUTED:
+                if real.category == FLOATING:
+                    table[stored, real] = table[real, stored] = real
     return table
 
 
@@ -92,8 +99,15 @@ _JOIN: Final = _lattice()
 
 
 def join(a: DType, b: DType) -> DType:
-    """The smallest dtype that holds both, by PyTorch's lattice (``torch.promote_types``)."""
-    return _JOIN[a, b]
+    """The smallest dtype that holds both, by PyTorch's lattice (``torch.promote_types``).
+
+    Raises:
+        DTypeError: when there is none; a dtype for storage has a common one with few others.
+    """
+    joined = _JOIN.get((a, b))
+    if joined is None:
+        raise DTypeError(f"{a.name} and {b.name} are not promoted to a common dtype: convert one of them")
+    return joined
 
 
 DEFAULT_FLOAT: ContextVar[DType] = ContextVar("DEFAULT_FLOAT", default=dtypes.float32)
@@ -138,6 +152,8 @@ def _combine(upper: DType | None, lower: DType | None) -> DType | None:
     if lower.category == COMPLEX and upper.category == FLOATING:
         # The lower rank gives the category, the upper rank the precision.
         return upper.to_complex() if upper is not dtypes.float16 else dtypes.complex64
+    if (lower.for_storage or upper.for_storage) and lower.category != COMPLEX:
+        return join(upper, lower)
     return lower
 
 

@@ -173,6 +173,30 @@ def preserved_stride(op: Meta) -> Shape | None:
     return op.stride if is_dense(op.shape, op.stride) else elementwise_stride(op.shape, [op])
 
 
+def copied_stride(op: Meta, row_major: bool, channels_last: bool) -> Shape | None:
+    """Strides for a copy of ``op``, or a tensor like it, in a memory order that may be asked for; else its own."""
+    if channels_last:
+        return channels_last_order(op.shape)
+    return None if row_major else preserved_stride(op)
+
+
+def channels_last_order(shape: Shape) -> Shape:
+    """Strides of images (4 dimensions) or volumes (5) whose channels are adjacent in memory.
+
+    Raises:
+        ArgumentError: for another number of dimensions.
+    """
+    ndim = len(shape)
+    if ndim not in (4, 5):
+        raise ArgumentError(f"channels last is an order of 4 or 5 dimensions, not of {ndim}")
+    stride = [0] * ndim
+    step = 1
+    for dim in (1, *range(ndim - 1, 1, -1), 0):
+        stride[dim] = step
+        step *= shape[dim]
+    return tuple(stride)
+
+
 def dense_stride_like(op: Meta) -> Shape | None:
     """Strides for what is computed in the memory order of ``op``: row-major where it is contiguous, whatever the
     strides that belong to extents of one."""
@@ -328,13 +352,17 @@ def channels_last_stride(self: Meta, shape: Shape) -> Shape | None:
     dimensions, a volume batch) stored that way; otherwise ``None``, row-major."""
     if self.ndim not in (4, 5) or self.ndim != len(shape) or not self.known or not _is_channels_last(self):
         return None
-    order = (1, *range(len(shape) - 1, 1, -1), 0)
-    stride = [0] * len(shape)
-    step = 1
-    for dim in order:
-        stride[dim] = step
-        step *= max(shape[dim], 1)
-    return tuple(stride)
+    return channels_last_order(shape)
+
+
+def rows_channels_last_stride(self: Meta, shape: Shape) -> Shape | None:
+    """:func:`channels_last_stride` for ``(N, C, L)``, where PyTorch computes with images of one row."""
+    if self.ndim != 3 or len(shape) != 3 or not self.known:
+        return None
+    (batch, channels, extent), (far, near, step) = self.shape, self.stride
+    rows = meta((batch, channels, 1, extent), self.dtype, self.device, (far, near, extent * step, step))
+    found = channels_last_stride(rows, (shape[0], shape[1], 1, shape[2]))
+    return None if found is None else (found[0], found[1], found[3])
 
 
 def _is_channels_last(self: Meta) -> bool:

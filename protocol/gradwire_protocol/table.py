@@ -25,10 +25,11 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple, get_type_hints
 
 from . import dtypes
+from .accepts import check_exists
 from .autocast import AS_GIVEN, Autocast
 from .costs import Cost
 from .dtypes import DType
-from .errors import ArgumentError, ArgumentTypeError, DTypeError, GraphError, ShapeError, UnknownOp
+from .errors import ArgumentError, ArgumentTypeError, DTypeError, GraphError, ShapeError, UnknownOp, Unsupported
 from .meta import UNKNOWN, Inference, Meta
 from .out import Out
 from .params import (
@@ -336,7 +337,41 @@ class Op(Facts):
             if values[i] is ScalarKind.COMPLEX:
                 self._refuse_complex(self.params[i], values)
         inferred = self.rule(*values)
+        for dtype in self.computed_in(inferred, values):
+            if dtype.for_storage:
+                self._check_taken(dtype, inferred)
         return inferred if not self._converted else self._checking_range(inferred, values)
+
+    def computed_in(self, inferred: Inference, values: Sequence[Any]) -> set[DType]:
+        """The dtypes that a call is computed in: the one that its operands are cast to or, where they are taken as they
+        are, theirs and those of the results."""
+        if inferred.compute is not None:
+            return {inferred.compute}
+        found = {out.dtype for out in inferred.outs}
+        for value in values:
+            if type(value) is Meta:
+                found.add(value.dtype)
+            elif type(value) in (list, tuple):
+                found.update([each.dtype for each in value if type(each) is Meta])
+        return found
+
+    def _check_taken(self, dtype: DType, inferred: Inference) -> None:
+        """Check that the op takes a dtype for storage, on the device where its results are.
+
+        Raises:
+            Unsupported: naming both.
+        """
+        from .storage_dtypes import TAKEN
+
+        check_exists(self.name, dtype)
+        if dtype.is_floating_point and any(out.dtype is dtype and "cuda" in out.device for out in inferred.outs):
+            raise Unsupported(f"{self.name}: {dtype.name} tensors are on the CPU only, a GPU has none")
+        if self.control or self.internal:
+            return
+        if (self.name if self.base is None else self.base.name) not in TAKEN[dtype]:
+            raise Unsupported(
+                f"{self.name} is not defined for {dtype.name} tensors, a dtype for storage: convert them first"
+            )
 
     def _checking_range(self, inferred: Inference, values: Sequence[Any]) -> Inference:
         """A copy that checks that the result's integer dtype holds the numbers of a call."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
@@ -236,7 +237,8 @@ def test_a_sparse_gradient_of_gather_is_refused_by_name() -> None:
 
 def test_every_name_that_a_tensor_lists_is_there() -> None:
     x = gradwire.ones(2, 2, dtype=gradwire.complex64)
-    missing = [name for name in dir(x) if not hasattr(x, name)]
+    with warnings.catch_warnings(action="ignore"):  # volatile says that it was removed
+        missing = [name for name in dir(x) if not hasattr(x, name)]
     assert missing == []
-    assert "storage" not in dir(x)
+    assert "slice_inverse" not in dir(x)
     assert not {"add_", "shape", "grad_fn", "__len__"} - set(dir(x))

@@ -149,7 +149,7 @@ def left_by(program: Callable[..., Any], session: Any, monkeypatch: Any, signatu
         session.flush()
     first = session.builder.first
     nodes = [node_of(r._node, lambda number: number - first) for r in results]
-    described = [(r._id - first, r._meta, r._slot, r.requires_grad, r.is_leaf, r._is_view()) for r in results]
+    described = [(r._id - first, r._form, r._slot, r.requires_grad, r.is_leaf, r._is_view()) for r in results]
     return sent, described, nodes, [r.tolist() for r in results]
 
 

@@ -74,7 +74,7 @@ def state_after(session: Any, call: Any) -> Any:
         return number - first if number >= first else f"operand {number}"
 
     described = [
-        (r._id - first, r._meta, r._slot, r.requires_grad, r._is_view(), r._creation, node_of(r._node, spell))
+        (r._id - first, r._form, r._slot, r.requires_grad, r._is_view(), r._creation, node_of(r._node, spell))
         for r in results if isinstance(r, gw.Tensor)
     ]  # fmt: skip
     frame = builder.records[records:], builder.scalars[scalars:], builder.lines[records:], builder.next_id - first

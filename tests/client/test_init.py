@@ -137,3 +137,12 @@ def test_a_layer_starts_as_torchs_does(session, make):
         assert a.std() == pytest.approx(b.std(), rel=4 / math.sqrt(b.size))
         if name != "weight" or "Embedding" not in repr(ours):
             assert abs(a).max() == pytest.approx(abs(b).max(), rel=max(10 / b.size, 1e-3))
+
+
+def test_orthogonal_init_waits_for_nothing(session, round_trips):
+    weight = gw.empty(6, 4, 3)
+    round_trips()
+    init.orthogonal_(weight, 2.0)
+    assert round_trips() == 0
+    flat = weight.reshape(6, 12)
+    assert (flat @ flat.T).numpy() == pytest.approx(4 * np.eye(6), abs=1e-5)

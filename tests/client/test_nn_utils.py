@@ -317,8 +317,6 @@ def test_modules_are_functions_of_parameters_in_the_older_place_too():
 def test_what_is_not_there_is_told_by_name():
     with pytest.raises(NotImplementedError, match="Container"):
         gw.nn.Container
-    with pytest.raises(NotImplementedError, match="convert_conv2d_weight_memory_format"):
-        gw.nn.utils.convert_conv2d_weight_memory_format
     assert not hasattr(gw.nn, "Container")
     with pytest.raises(ValueError, match="init_process_group"):
         gw.nn.parallel.DistributedDataParallel(gw.nn.Linear(2, 2))

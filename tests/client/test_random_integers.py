@@ -82,3 +82,19 @@ def test_setting_a_state_returns_the_generator():
     assert generator.set_state(generator.get_state()) is generator
     own = gradwire.default_generator
     assert own.set_state(own.get_state()) is own
+
+
+@pytest.mark.parametrize(
+    ("args", "named"),
+    [((4,), {}), ((), {"high": 4}), ((2, 4), {}), ((2,), {"high": 4}), ((), {"low": 2, "high": 4}), ((), {}),
+     ((1, 2, 3), {}), ((1, 2), {"high": 3})],
+    ids=str,
+)  # fmt: skip
+def test_randint_like_takes_its_bounds_as_torch_does(args, named):
+    def drawn(lib):
+        return lib.randint_like(lib.zeros(500), *args, **named)
+
+    expected = raises(lambda: drawn(torch))
+    assert raises(lambda: drawn(gradwire)) == expected
+    if expected is None:
+        assert drawn(gradwire).unique().tolist() == drawn(torch).unique().tolist()

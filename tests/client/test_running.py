@@ -104,21 +104,21 @@ def fails(code):
     told(lambda: exec(code))
 
 x = torch.ones(1)
-fails("torch.sparse_coo_tensor([[0]], [1.0])")
+fails("torch.slice_inverse(x, x)")
 fails("torch.nn.Invented()")
 fails("torch.nn.functional.invented(x)")
-fails("x.to_sparse_bsr((1, 1))")
-fails("import torch.utils.tensorboard")
-fails("from torch import sparse_coo_tensor")
+fails("x.slice_inverse(x)")
+fails("import torch.utils.benchmark")
+fails("from torch import slice_inverse")
 fails("from torch.nn import Invented")
 fails("from torch.nn.modules.conv import Invented")
-fails("torch.jit.script(fails)")
+fails("torch.jit.invented(fails)")
 fails("import torch.session")
 assert not hasattr(torch, "invented") and not hasattr(torch.nn, "Invented") and not hasattr(x, "invented")
 assert getattr(torch, "invented", 3) == 3 and not hasattr(torch, "session")
 assert torch.distributed.is_available() and not torch.backends.mps.is_available()
 try:
-    import torch.utils.tensorboard
+    import torch.utils.benchmark
 except ImportError:
     print("fell back")
 """
@@ -127,9 +127,9 @@ except ImportError:
 def test_what_is_lacking_is_told_by_its_name_and_can_be_asked_for(start):
     lines = printed(start("program.py", files={"program.py": ABSENT})).splitlines()
     names = [
-        "torch.sparse_coo_tensor", "torch.nn.Invented", "torch.nn.functional.invented", "Tensor.to_sparse_bsr",
-        "torch.utils.tensorboard", "torch.sparse_coo_tensor", "torch.nn.Invented", "torch.nn.modules.conv.Invented",
-        "torch.jit.script", "torch.session",
+        "torch.slice_inverse", "torch.nn.Invented", "torch.nn.functional.invented", "Tensor.slice_inverse",
+        "torch.utils.benchmark", "torch.slice_inverse", "torch.nn.Invented", "torch.nn.modules.conv.Invented",
+        "torch.jit.invented", "torch.session",
     ]  # fmt: skip
     for line, name in zip(lines, names, strict=False):
         assert line.startswith(f"True {name} does not exist in gradwire"), line
@@ -138,9 +138,9 @@ def test_what_is_lacking_is_told_by_its_name_and_can_be_asked_for(start):
 
 
 def test_gradwire_itself_tells_what_it_lacks():
-    with pytest.raises(NotImplementedError, match="sparse_coo_tensor"):
-        gradwire.sparse_coo_tensor()
-    assert not hasattr(gradwire, "sparse_coo_tensor")
+    with pytest.raises(NotImplementedError, match="slice_inverse"):
+        gradwire.slice_inverse()
+    assert not hasattr(gradwire, "slice_inverse")
     assert not hasattr(gradwire.ones(1), "invented")
 
 
@@ -159,7 +159,7 @@ def test_the_nearest_name_is_suggested():
 
 def test_every_counterpart_in_the_table_exists():
     assert {name for name in ELSEWHERE if counterpart(name) is None} == set()
-    for name in ("session", "nn._private", "hub", "sparse", "nn.invented", "linalg.invented"):
+    for name in ("session", "nn._private", "cli", "_core", "viz", "aio", "nn.invented", "linalg.invented"):
         assert counterpart(name) is None
 
 
@@ -414,14 +414,53 @@ def test_help_and_wrong_usage(start):
 def test_torch_imported_before_is_not_replaced():
     import torch  # noqa: F401
 
-    from gradwire.cli.running import install
+    from gradwire.cli.running import replace_torch
 
     before = list(sys.meta_path)
     with pytest.raises(RuntimeError, match="already imported"):
-        install()
+        replace_torch()
     assert sys.meta_path == before
 
 
 def test_the_startup_folder_holds_nothing_but_the_hook():
     folder = Path(sys.modules["gradwire"].__file__).parent / "cli" / "running" / "startup"
     assert {path.name for path in folder.iterdir()} - {"__pycache__"} == {"sitecustomize.py"}
+
+
+METADATA = """
+import importlib.metadata as metadata
+import importlib.util
+import sys
+
+assert metadata.version("torch") == metadata.distribution("Torch").version and metadata.requires("torch") is None
+assert "torch" in metadata.packages_distributions()["torch"]
+assert "torch" in [found.metadata["Name"] for found in metadata.distributions()]
+assert not list(metadata.distribution("torch").entry_points)
+assert "gradwire" not in sys.modules
+assert importlib.util.find_spec("torch").origin.endswith("__init__.py")
+import torch
+from packaging import version
+
+assert metadata.version("torch") == torch.__version__ == str(torch.version.__version__)
+assert version.parse(torch.__version__).base_version == "2.13.0" and torch.__version__ >= (2, 13) > (2, 1)
+assert torch.__file__ == torch.__spec__.origin and torch.__spec__.submodule_search_locations == torch.__path__
+assert torch.version.cuda is None and torch.version.debug is False and isinstance(torch.version.git_version, str)
+assert isinstance(torch.__config__.show(), str)
+assert importlib.util.find_spec("torch.nn") is not None and importlib.util.find_spec("torch.nn.invented") is None
+"""
+
+
+def test_torch_looks_like_an_installed_package(start):
+    printed(start("program.py", files={"program.py": METADATA}))
+
+
+def test_a_process_replaces_torch_by_itself(server):
+    code = """
+        import gradwire
+        gradwire.replace_torch()
+        gradwire.replace_torch()
+        import torch, torch.nn.functional as F
+        assert torch.nn is gradwire.nn and F.relu(torch.tensor([-1.0])).item() == 0
+    """
+    environment = {**os.environ, "PYTHONPATH": SOURCES, "GRADWIRE_URL": server.url, "GRADWIRE_API_KEY": server.api_key}
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env=environment, check=True, timeout=400)

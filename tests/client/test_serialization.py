@@ -1,10 +1,11 @@
-"""``save`` writes safetensors, and ``load`` restores what was saved."""
+"""``save`` writes PyTorch's format or safetensors, and ``load`` restores what was saved."""
 
 from __future__ import annotations
 
 import io
 import json
 import math
+import os
 from collections import OrderedDict
 
 import ml_dtypes
@@ -20,11 +21,23 @@ import gradwire as gw
 DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
 
 
-def through_a_file(obj, **options):
-    buffer = io.BytesIO()
-    gw.save(obj, buffer)
-    buffer.seek(0)
-    return gw.load(buffer, **options)
+FORMS = ["PyTorch's", "safetensors"]
+
+
+@pytest.fixture(params=FORMS)
+def through_a_file(request, tmp_path):
+    """What comes back of an object that was saved in either format."""
+
+    def through(obj, **options):
+        if request.param == "safetensors":
+            gw.save(obj, tmp_path / "file.safetensors")
+            return gw.load(tmp_path / "file.safetensors", **options)
+        buffer = io.BytesIO()
+        gw.save(obj, buffer)
+        buffer.seek(0)
+        return gw.load(buffer, **options)
+
+    return through
 
 
 @pytest.fixture
@@ -55,44 +68,44 @@ def test_the_safetensors_library_reads_a_saved_module(tmp_path, net, library):
 
 def test_a_torch_module_loads_what_gradwire_saved_and_the_other_way_round(tmp_path, net):
     theirs = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2, bias=False))
-    gw.save(net.state_dict(), tmp_path / "ours")
-    theirs.load_state_dict(safetensors.torch.load_file(tmp_path / "ours"))
+    gw.save(net.state_dict(), tmp_path / "ours.safetensors")
+    theirs.load_state_dict(safetensors.torch.load_file(tmp_path / "ours.safetensors"))
     np.testing.assert_array_equal(theirs[0].weight.detach().numpy(), net[0].weight.detach().numpy())
-    safetensors.torch.save_file({k: v * 2 for k, v in theirs.state_dict().items()}, tmp_path / "theirs")
-    net.load_state_dict(gw.load(tmp_path / "theirs"))
+    safetensors.torch.save_file({k: v * 2 for k, v in theirs.state_dict().items()}, tmp_path / "theirs.safetensors")
+    net.load_state_dict(gw.load(tmp_path / "theirs.safetensors"))
     np.testing.assert_array_equal(theirs[2].weight.detach().numpy() * 2, net[2].weight.detach().numpy())
 
 
 @pytest.mark.parametrize("name", DTYPES)
-def test_every_dtype_survives(tmp_path, name):
+def test_every_dtype_survives(tmp_path, name, through_a_file):
     tensor = gw.tensor([[0, 1, 0], [1, 1, 0]]).to(getattr(gw, name))
     for found in (through_a_file({"x": tensor})["x"], through_a_file(tensor)):
         assert found.dtype is tensor.dtype and found.tolist() == tensor.tolist()
-    gw.save({"x": tensor}, tmp_path / "x")
-    assert safetensors.torch.load_file(tmp_path / "x")["x"].dtype is getattr(torch, name)
-    assert gw.load(tmp_path / "x")["x"].dtype is tensor.dtype
+    gw.save({"x": tensor}, tmp_path / "x.safetensors")
+    assert safetensors.torch.load_file(tmp_path / "x.safetensors")["x"].dtype is getattr(torch, name)
+    assert gw.load(tmp_path / "x.safetensors")["x"].dtype is tensor.dtype
 
 
 @pytest.mark.parametrize("name", ["complex64", "complex128"])
-def test_complex_tensors_survive(tmp_path, name):
+def test_complex_tensors_survive(tmp_path, name, through_a_file):
     tensor = gw.tensor([[1 + 2j, -3j]], dtype=getattr(gw, name))
-    gw.save(tensor, tmp_path / "x")
-    for found in (through_a_file(tensor), gw.load(tmp_path / "x")):
+    gw.save(tensor, tmp_path / "x.safetensors")
+    for found in (through_a_file(tensor), gw.load(tmp_path / "x.safetensors")):
         assert found.dtype is tensor.dtype and found.tolist() == tensor.tolist()
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (1,)])
-def test_empty_and_0_dim_tensors_survive(shape):
+def test_empty_and_0_dim_tensors_survive(shape, through_a_file):
     found = through_a_file({"x": gw.ones(shape)})["x"]
     assert tuple(found.shape) == shape and found.dtype is gw.float32
 
 
-def test_a_view_is_saved_as_what_it_shows():
+def test_a_view_is_saved_as_what_it_shows(through_a_file):
     x = gw.arange(12).reshape(3, 4)
     assert through_a_file(x.T[1:, ::2]).tolist() == x.T[1:, ::2].tolist()
 
 
-def test_nested_objects_come_back_as_they_were():
+def test_nested_objects_come_back_as_they_were(through_a_file):
     saved = {
         "epoch": 3,
         "loss": 0.25,
@@ -120,23 +133,23 @@ def test_nested_objects_come_back_as_they_were():
     assert list(found["ordered"]) == ["b", "a"] and isinstance(found["ordered"], OrderedDict)
 
 
-def test_nan_survives():
+def test_nan_survives(through_a_file):
     assert math.isnan(through_a_file({"x": math.nan})["x"])
 
 
-def test_numpy_values_survive():
+def test_numpy_values_survive(through_a_file):
     found = through_a_file({"a": np.arange(3.0), "b": np.float32(1.5), "c": np.int64(2)})
     assert isinstance(found["a"], np.ndarray) and found["a"].tolist() == [0, 1, 2]
     assert found["b"] == 1.5 and found["c"] == 2
 
 
-def test_a_parameter_stays_one():
+def test_a_parameter_stays_one(through_a_file):
     found = through_a_file({"p": gw.nn.Parameter(gw.ones(2)), "q": gw.nn.Parameter(gw.ones(2), requires_grad=False)})
     assert isinstance(found["p"], gw.nn.Parameter) and found["p"].requires_grad
     assert isinstance(found["q"], gw.nn.Parameter) and not found["q"].requires_grad
 
 
-def test_tensors_with_equal_paths_are_kept_apart():
+def test_tensors_with_equal_paths_are_kept_apart(through_a_file):
     found = through_a_file({"a": {"b": gw.ones(1)}, "a.b": gw.zeros(1)})
     assert found["a"]["b"].tolist() == [1.0] and found["a.b"].tolist() == [0.0]
 
@@ -177,7 +190,8 @@ def test_a_foreign_file_loads_as_a_dictionary(tmp_path):
 
 
 def test_a_foreign_dtype_is_refused(tmp_path):
-    safetensors.numpy.save_file({"w": np.ones(2, np.uint16)}, tmp_path / "f")
+    header = b'{"w":{"dtype":"F8_E8M0","shape":[2],"data_offsets":[0,2]}}'
+    (tmp_path / "f").write_bytes(len(header).to_bytes(8, "little") + header + b"\0\0")
     for source in (tmp_path / "f", io.BytesIO((tmp_path / "f").read_bytes())):
         with pytest.raises(NotImplementedError, match="w is of"):
             gw.load(source)
@@ -214,17 +228,33 @@ def test_an_absent_file_is_an_ordinary_error(tmp_path):
 
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, lambda: 0, {"a": [b"bytes"]}, {object(): 1}])
-def test_what_is_no_data_cannot_be_saved(value):
+def test_what_is_no_data_does_not_stand_in_a_safetensors_file(value, tmp_path):
     with pytest.raises(TypeError, match="cannot be saved"):
-        gw.save(value, io.BytesIO())
+        gw.save(value, tmp_path / "file.safetensors")
 
 
-def test_a_module_cannot_be_saved_whole(net):
+def test_a_safetensors_file_has_no_whole_module(net, tmp_path):
     with pytest.raises(TypeError, match="state_dict"):
-        gw.save(net, io.BytesIO())
+        gw.save(net, str(tmp_path / "file.safetensors"))
 
 
-def test_map_location_names_a_device():
+def test_a_safetensors_file_of_another_name_is_read(tmp_path):
+    gw.save({"n": [1, gw.ones(2)]}, tmp_path / "file.safetensors")
+    (tmp_path / "file.pt").write_bytes((tmp_path / "file.safetensors").read_bytes())
+    assert gw.load(tmp_path / "file.pt")["n"][1].tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("name", ["file.pt", "file.safetensors"])
+def test_files_have_the_permissions_that_the_umask_leaves(tmp_path, name):
+    before = os.umask(0o027)
+    try:
+        gw.save({"x": gw.ones(1)}, tmp_path / name)
+    finally:
+        os.umask(before)
+    assert (tmp_path / name).stat().st_mode & 0o777 == 0o640
+
+
+def test_map_location_names_a_device(through_a_file):
     assert through_a_file({"x": gw.ones(1)}, map_location="cpu")["x"].device.type == "cpu"
     assert through_a_file({"x": gw.ones(1)}, map_location=gw.device("cpu"), weights_only=True)["x"].item() == 1.0
     assert through_a_file({"x": gw.ones(1)}, map_location=lambda storage, place: storage)["x"].item() == 1.0

@@ -586,5 +586,5 @@ def test_trees_come_apart_and_together():
     found, spec = tree_flatten(tree)
     assert found == [1, 2, 3, 4, 5, None]
     assert tree_unflatten(found, spec) == tree
-    with pytest.raises(RuntimeError):
+    with pytest.raises(ValueError):
         tree_unflatten([1], spec)

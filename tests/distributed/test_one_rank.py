@@ -210,3 +210,73 @@ def test_nothing_of_it_is_imported_with_gradwire():
     environment = os.environ | {"PYTHONPATH": SOURCES}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_one_rank_needs_no_launcher(session, tmp_path):
+    ways = [
+        {"init_method": "tcp://127.0.0.1:29500"}, {"init_method": f"file://{tmp_path}/meet"},
+        {"store": dist.HashStore()}, {"store": dist.PrefixStore("job", dist.HashStore())},
+    ]  # fmt: skip
+    for way in ways:
+        assert not dist.is_initialized()
+        with pytest.raises(ValueError, match="not initialised"):
+            dist.get_rank()
+        dist.init_process_group("gloo", rank=0, world_size=1, **way)
+        assert (dist.get_rank(), dist.get_world_size()) == (0, 1)
+        dist.destroy_process_group()
+    with pytest.raises(NotImplementedError, match="for one rank"):
+        dist.init_process_group("gloo", rank=0, world_size=2, store=dist.HashStore())
+
+
+def test_gradients_pass_through_collectives_of_one_rank(alone_in_group):
+    from gradwire.distributed import _functional_collectives as functional
+    from gradwire.distributed.nn import functional as through
+
+    for call in (
+        through.all_reduce, lambda x: through.all_gather(x)[0], lambda x: through.broadcast(x, 0),
+        lambda x: through.reduce_scatter(x, [x]), lambda x: through.all_to_all([x], [x])[0],
+        lambda x: through.all_to_all_single(x, x), lambda x: through.gather(x)[0], lambda x: through.scatter([x]),
+        lambda x: through.reduce(x, 0), lambda x: functional.all_reduce(x, "sum", dist.group.WORLD),
+        lambda x: functional.all_gather_tensor(x, 0, dist.group.WORLD),
+        lambda x: functional.reduce_scatter_tensor(x, "avg", 0, dist.group.WORLD),
+    ):  # fmt: skip
+        x = gw.arange(4.0).requires_grad_()
+        found = call(x)
+        assert found.tolist() == [0, 1, 2, 3]
+        (found * gw.arange(4.0)).sum().backward()
+        assert x.grad.tolist() == [0, 1, 2, 3]
+    rows = functional.all_to_all_single(gw.ones(2, 3), None, None, dist.group.WORLD)
+    assert functional.wait_tensor(rows).tolist() == [[1.0] * 3] * 2
+
+
+def test_stores_keep_values():
+    inner = dist.HashStore()
+    store = dist.PrefixStore("a", inner)
+    store.set("k", "v")
+    assert store.get("k") == inner.get("a/k") == b"v"
+    assert [store.add("n", 2), store.add("n", 3)] == [2, 5]
+    assert store.check(["k", "n"])
+    assert inner.compare_set("new", "", "x") == b"x"
+    assert inner.compare_set("new", "y", "z") == b"x"
+    assert store.delete_key("k")
+    assert not store.delete_key("k")
+    assert inner.num_keys() == 2
+    with pytest.raises(RuntimeError, match="did not come"):
+        inner.wait(["gone"], timedelta(milliseconds=10))
+
+
+def test_checkpoint_wrapper_keeps_names_and_gradients(session):
+    from gradwire.distributed.algorithms._checkpoint import checkpoint_wrapper as wrapping
+
+    net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+    x = gw.ones(2, 3)
+    net(x).sum().backward()
+    names, expected = [name for name, _ in net.named_parameters()], [p.grad.tolist() for p in net.parameters()]
+    net.zero_grad()
+    wrapping.apply_activation_checkpointing(net, check_fn=lambda module: isinstance(module, nn.Linear))
+    assert isinstance(net[0], wrapping.CheckpointWrapper)
+    assert net[0].in_features == 3
+    net(x).sum().backward()
+    assert [p.grad.tolist() for p in net.parameters()] == expected
+    assert list(net.state_dict()) == names
+    net.load_state_dict(net.state_dict())

@@ -138,6 +138,29 @@ def test_a_program_registers_a_divergence_of_its_own() -> None:
         of_gradwire._found.clear()
 
 
+def test_a_divergence_is_registered_for_a_class_that_distributions_inherit_beside_theirs() -> None:
+    D = gradwire.distributions
+
+    class Own:
+        pass
+
+    class Mine(D.Cauchy, Own):  # type: ignore[misc, name-defined]
+        pass
+
+    with pytest.raises(TypeError, match="a class of distributions is needed, not 3"):
+        D.register_kl(Own, 3)
+
+    @D.register_kl(D.StudentT, Own)
+    def _mine(p: Any, q: Any) -> Any:
+        return gradwire.tensor(7.0)
+
+    try:
+        assert float(D.kl_divergence(D.StudentT(3.0), Mine(0.0, 1.0))) == 7
+    finally:
+        del of_gradwire._KL_REGISTRY[D.StudentT, Own]
+        of_gradwire._found.clear()
+
+
 def test_every_pair_of_families_agrees_on_whether_there_is_a_divergence() -> None:
     names = ["Normal", "Beta", "Gamma", "Poisson", "Bernoulli", "Cauchy", "Uniform", "StudentT", "Dirichlet"]
     for p, q in itertools.product(names, names):

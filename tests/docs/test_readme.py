@@ -37,7 +37,7 @@ def check(program: str, folder: Path) -> None:
     path.write_text(program, encoding="utf-8")
     command = [sys.executable, str(Path(__file__).with_name("listen.py")), str(path), str(notes)]
     done = subprocess.run(
-        command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=400, check=False
+        command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=900, check=False
     )
     assert done.returncode == 0, done.stderr
     heard = json.loads(notes.read_text(encoding="utf-8"))
@@ -61,7 +61,7 @@ def test_commands_of_a_page_run_and_print_what_it_says(page, tmp_path) -> None:
     with server_process() as server:
         where = environment(GRADWIRE_URL=server.url, GRADWIRE_API_KEY=server.api_key)
         done = subprocess.run(
-            ["bash", "-c", program], cwd=tmp_path, env=where, capture_output=True, text=True, timeout=400, check=False
+            ["bash", "-c", program], cwd=tmp_path, env=where, capture_output=True, text=True, timeout=900, check=False
         )
     assert done.returncode == 0, done.stdout + done.stderr
     for block, printed in zip(found, done.stdout.split(END), strict=False):

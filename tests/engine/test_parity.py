@@ -423,14 +423,17 @@ def to_ours(engine: Engine, given: torch.Tensor) -> Tensor:
 
 
 def to_numpy(tensor: torch.Tensor) -> Any:
-    if tensor.dtype is torch.bfloat16:
-        return tensor.contiguous().view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    native = getattr(ml_dtypes, str(tensor.dtype).removeprefix("torch."), None)
+    if native is not None:
+        bits = torch.int16 if tensor.dtype.itemsize == 2 else torch.int8
+        return tensor.contiguous().view(bits).numpy().view(native)
     return tensor.resolve_conj().numpy()
 
 
 def from_numpy(array: Any) -> torch.Tensor:
-    if array.dtype == ml_dtypes.bfloat16:
-        return torch.from_numpy(np.array(array.view(np.int16))).view(torch.bfloat16)
+    if hasattr(ml_dtypes, array.dtype.name):
+        bits = np.array(array, order="C").view(np.int16 if array.itemsize == 2 else np.int8)
+        return torch.from_numpy(bits).view(getattr(torch, array.dtype.name))
     return torch.from_numpy(np.array(array))
 
 

@@ -12,6 +12,7 @@ import torch
 from torch.nn.utils.rnn import PackedSequence
 
 import gradwire
+from gradwire_protocol import dtypes
 from tests.op_db.bridge import Bridge, rebound
 
 
@@ -20,8 +21,9 @@ class Lacking(Exception):
 
 
 def known_dtype(dtype: torch.dtype) -> Any:
-    """gradwire's dtype of that name, None where it has none."""
-    return getattr(gradwire, str(dtype).removeprefix("torch."), None)
+    """gradwire's dtype of that name, None where it has no such tensors."""
+    found = dtypes.BY_NAME.get(str(dtype).removeprefix("torch."))
+    return found if found in dtypes.ALL else None
 
 
 class Crossing:

@@ -10,7 +10,9 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 import gradwire_protocol.dtypes as dtypes
 
-DTYPES: Final = {getattr(torch, d.name.removesuffix("_")): d.name.removesuffix("_") for d in dtypes.ALL}
+DTYPES: Final = {getattr(torch, d.name.removesuffix("_")): d.name.removesuffix("_") for d in dtypes.COMPUTED}
+CARRIED: Final = frozenset(DTYPES) | {getattr(torch, d.name) for d in dtypes.STORED}
+"""The dtypes that results may have."""
 
 _SPARSE: Final = "sparse tensors are not part of gradwire"
 _INTERNAL: Final = "internal to torch: nothing that a program names"
@@ -68,10 +70,6 @@ without it have none; what it says there is not compared."""
 
 ZERO_TO_ZERO: Final = frozenset("pow __rpow__ float_power".split())
 """PyTorch says NaN of a complex ``0 ** 0`` where the exponent is a tensor, and 1 where it is a number; 1 it is here."""
-
-
-SAME_BITS: Final = {"hash_tensor": "torch's uint64 is no dtype of gradwire, whose result is the int64 of the same bits"}
-"""Entries whose results are compared as integers of 64 bits."""
 
 
 def label(entry: Any) -> str:

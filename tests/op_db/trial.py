@@ -14,7 +14,7 @@ import torch
 import gradwire
 
 from .bridge import Bridge, from_numpy, named, rebound, unseeded
-from .entries import DTYPES, PHASED, RANDOM, SAME_BITS, TIED, TIMES_ALPHA, ZERO_TO_ZERO
+from .entries import CARRIED, PHASED, RANDOM, TIED, TIMES_ALPHA, ZERO_TO_ZERO
 
 TOLERANCES = {
     torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 2e-5, torch.float64: 1e-9,
@@ -96,15 +96,13 @@ class Trial:
                 self.wanted = self.call(self.theirs, self.entry.op)
             if self.wanted is NotImplemented:  # a method's way to leave the operands to the other's
                 return False
-            if self.entry.name in SAME_BITS:
-                self.wanted = self.wanted.view(torch.int64)
             if self.drawn:
                 self.drawn = self.varies()
             if self.entry.name in PHASED:
                 self.wanted_unique = self.process(self.wanted, torch)
         except Exception:
             return False
-        return all(t.dtype in DTYPES for t in tensors_in(self.wanted, torch.Tensor) if isinstance(t, torch.Tensor))
+        return all(t.dtype in CARRIED for t in tensors_in(self.wanted, torch.Tensor) if isinstance(t, torch.Tensor))
 
     def trusted(self) -> Any:
         """torch without oneDNN where a float16 operand is given: on some processors its convolution of one is far off

@@ -130,8 +130,8 @@ class Make:
             drawn = torch.rand(shape, generator=self.generator, dtype=torch.float64) * (high - low) + low
             return drawn.to(kind)
         info = torch.iinfo(kind)
-        first = (0 if kind is torch.uint8 else -5) if low is None else max(int(low), info.min)
-        last = (10 if kind is torch.uint8 else 5) if high is None else min(int(high), info.max)
+        first = (0 if info.min == 0 else -5) if low is None else max(int(low), info.min)
+        last = (10 if info.min == 0 else 5) if high is None else min(int(high), info.max)
         return torch.randint(first, max(last, first + 1), shape, generator=self.generator).to(kind)
 
     def plain(self) -> Callable[..., torch.Tensor]:

@@ -222,5 +222,6 @@ def glu(make: Make) -> Samplings:
     yield Sample(make(4, 6))
     yield Sample(make(4, 6), 0)
     yield Sample(make(2, 4, 3), -2)
+    yield Sample(make(2, 4, 3, transposed=True), 1)
     yield Sample(make(4, 3), -1).fails()
     yield Sample(make(), -1).fails()

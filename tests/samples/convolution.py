@@ -20,6 +20,7 @@ def conv1d(make):
     yield Sample(make(3, 8), make(4, 3, 3), make(4))
     yield Sample(make(2, 3, 8), make(4, 3, 4), padding="same")
     yield Sample(make(2, 4, 8), make(6, 2, 3), groups=2)
+    yield Sample(make(2, 3, 8), make(4, 3, 3).detach().transpose(1, 2).contiguous().transpose(1, 2))
 
 
 @samples("conv2d", dtypes=(*REALS, *COMPLEXES), ref=nnf.conv2d, tol=SUMS)
@@ -45,6 +46,7 @@ def conv2d_layouts(make):
     yield Sample(make(2, 3, 6, 6, transposed=True), make(4, 3, 3, 3, transposed=True))
     yield Sample(last(make(2, 3, 6, 6)), make(4, 3, 3, 3), make(4))
     yield Sample(make(2, 3, 6, 6), last(make(4, 3, 3, 3)))
+    yield Sample(make(3, 6, 6), last(make(4, 3, 3, 3)))
 
 
 @samples("conv2d", dtypes=FLOATS, ref=nnf.conv2d, grad_fn=False, tol=SUMS)

@@ -11,8 +11,24 @@ from tests.samples import ALL, Make, Sample, samples
 from .pointwise import Samplings, one
 
 
-def _cloned(x: torch.Tensor, row_major: bool = False) -> torch.Tensor:
-    return x.clone(memory_format=torch.contiguous_format if row_major else torch.preserve_format)
+def memory_format(x: torch.Tensor, row_major: bool, channels_last: bool) -> torch.memory_format:
+    if channels_last:
+        return torch.channels_last if x.ndim == 4 else torch.channels_last_3d
+    return torch.contiguous_format if row_major else torch.preserve_format
+
+
+def _cloned(x: torch.Tensor, row_major: bool = False, channels_last: bool = False) -> torch.Tensor:
+    return x.clone(memory_format=memory_format(x, row_major, channels_last))
+
+
+def orders(make: Make) -> Samplings:
+    """Tensors whose memory order is changed, or kept where it is the one that is asked for."""
+    yield Sample(make(2, 3, 2, 4), channels_last=True)
+    yield Sample(make(2, 3, 2, 2, 4), channels_last=True)
+    yield Sample(make(2, 3, 2, 4, transposed=True), channels_last=True)
+    yield Sample(make(2, 1, 1, 4), channels_last=True)
+    yield Sample(make(3, 2, transposed=True), row_major=True)
+    yield Sample(make(2, 3), channels_last=True).fails()
 
 
 @samples("clone", ref=_cloned)
@@ -22,6 +38,7 @@ def clone(make: Make) -> Samplings:
     yield Sample(make(3, 2, transposed=True), True)
     yield Sample(make(1, 3, transposed=True), True)
     yield Sample(make(1, 3, transposed=True))
+    yield from orders(make)
 
 
 @samples("contiguous")
@@ -32,8 +49,12 @@ def contiguous(make: Make) -> Samplings:
     yield Sample(make(2, 3).detach())
 
 
-def _to(x: torch.Tensor, dtype: Any = None, device: Any = None, copy: bool = False) -> torch.Tensor:
-    return x.to(dtype=dtype or x.dtype, copy=copy)
+def _to(
+    x: torch.Tensor, dtype: Any = None, device: Any = None, copy: bool = False, row_major: bool = False,
+    channels_last: bool = False,
+) -> torch.Tensor:  # fmt: skip
+    order = memory_format(x, row_major, channels_last)
+    return x.to(dtype=dtype or x.dtype, copy=copy or row_major or channels_last, memory_format=order)
 
 
 @samples("to", ref=_to)
@@ -47,6 +68,8 @@ def to(make: Make) -> Samplings:
                 yield Sample(x, wanted)
     yield Sample(make(2, 3), copy=True)
     yield Sample(make(3, 2, transposed=True), make.dtype, "cpu", True)
+    yield Sample(make(2, 3, 2, 4), torch.float64 if make.is_float else make.dtype, channels_last=True)
+    yield from orders(make)
 
 
 def inplace(name: str) -> Any:

@@ -9,6 +9,7 @@ import torch
 
 from tests.samples import ALL, COMPLEXES, FLOATS, INTS, REALS, Make, Sample, samples
 
+from .copying import memory_format, orders
 from .pointwise import Samplings, one
 
 OWN = ("float32",)
@@ -24,10 +25,17 @@ def sized(make: Make) -> Samplings:
     yield Sample((2, -1)).fails()
 
 
-@samples("empty", ref=torch.zeros, dtypes=ALL)
+def _empty(size: Any, dtype: Any = None, channels_last: bool = False) -> torch.Tensor:
+    order = torch.channels_last if channels_last else torch.contiguous_format
+    return torch.empty(size, dtype=dtype, memory_format=order).zero_()
+
+
+@samples("empty", ref=_empty, dtypes=ALL)
 def empty(make: Make) -> Samplings:
     yield Sample((2, 3), dtype=make.dtype)
     yield Sample((2,))
+    yield Sample((2, 3, 2, 4), dtype=make.dtype, channels_last=True)
+    yield Sample((2, 3), dtype=make.dtype, channels_last=True).fails()
 
 
 @samples("full", dtypes=ALL)
@@ -44,23 +52,36 @@ def full(make: Make) -> Samplings:
     yield Sample((2,), -1, dtype=make.dtype)
 
 
-@samples("zeros_like", "ones_like", dtypes=ALL)
+def in_order(make_like: Any) -> Any:
+    """The oracle with a memory order as the table's ops take it."""
+
+    def made(x: torch.Tensor, *args: Any, row_major: bool = False, channels_last: bool = False, **named: Any) -> Any:
+        return make_like(x, *args, memory_format=memory_format(x, row_major, channels_last), **named)
+
+    return made
+
+
+@samples("zeros_like", ref=in_order(torch.zeros_like), dtypes=ALL)
+@samples("ones_like", ref=in_order(torch.ones_like), dtypes=ALL)
 def like(make: Make) -> Samplings:
     for x in one(make):
         yield Sample(x)
         yield Sample(x, dtype=torch.int32)
+    yield from orders(make)
 
 
-@samples("empty_like", ref=torch.zeros_like, dtypes=ALL)
+@samples("empty_like", ref=in_order(torch.zeros_like), dtypes=ALL)
 def empty_like(make: Make) -> Samplings:
     for x in one(make):
         yield Sample(x)
+    yield from orders(make)
 
 
-@samples("full_like", dtypes=ALL)
+@samples("full_like", ref=in_order(torch.full_like), dtypes=ALL)
 def full_like(make: Make) -> Samplings:
     for x in one(make):
         yield Sample(x, 2)
+    yield Sample(make(2, 3, 2, 4), 2, channels_last=True)
     yield Sample(make(2, 3), 1.5)
     yield Sample(make(2, 3), 1.5, dtype=torch.float64)
     yield Sample(make(2), 1j).expecting(not make.is_complex and not make.is_bool)

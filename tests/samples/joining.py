@@ -28,6 +28,7 @@ def cat(make):
     images = make(2, 3, 4, 5, requires_grad=False).to(memory_format=torch.channels_last)
     yield Sample([images, images], 1)
     yield Sample([images.contiguous(), images], 0)
+    yield Sample([images[:, :1], images[:, 1:]], 1)
     yield Sample([make(2, 3), make(3)]).fails()
     yield Sample([make(2, 3), make(2, 4)]).fails()
     yield Sample([make(2, 3), make(2, 3)], 2).fails()
@@ -43,6 +44,7 @@ def stack(make):
     yield Sample([make(2), make(2, dtype=other(make))])
     images = make(2, 3, 4, 5, requires_grad=False).to(memory_format=torch.channels_last)
     yield Sample([images, images])
+    yield Sample([images[:, :2], images[:, 1:]], 2)
     yield Sample([make(2), make(3)]).fails()
     yield Sample([make(2), make(2)], 2).fails()
 

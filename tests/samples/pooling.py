@@ -139,6 +139,7 @@ def avg_pool1d(make):
     yield Sample(make(2, 3, 8), 2)
     yield Sample(make(3, 8), (3,), 2, 1)
     yield Sample(make(2, 3, 8), 3, 2, 1, True, False)
+    yield Sample(make(2, 8, 3).detach().transpose(1, 2), 2)
 
 
 @samples("avg_pool2d", dtypes=("int64", *HALVES, *FLOATS), ref=nnf.avg_pool2d)

@@ -52,6 +52,7 @@ def randn(make: Make) -> Samplings:
 def like(make: Make) -> Samplings:
     for x in one(make):
         yield Sample(x)
+    yield Sample(make(2, 3, 2, 4), channels_last=True)
     yield Sample(make(*MANY))
     yield Sample(make(2, dtype="int64")).fails()
 

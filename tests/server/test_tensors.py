@@ -20,8 +20,12 @@ RAW = "application/octet-stream"
 SAFETENSORS = "application/safetensors"
 
 
+NARROW = {"bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"}
+"""Dtypes that the library's NumPy interface lacks, with their tags."""
+
+
 def native(name: str) -> Any:
-    return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+    return np.dtype(getattr(ml_dtypes, name, name))
 
 
 def sample(name: str) -> np.ndarray[Any, Any]:
@@ -44,7 +48,7 @@ def test_raw_bytes_come_back_as_they_went(http: httpx.Client, session: str, name
     assert (got.headers["gradwire-dtype"], got.headers["gradwire-shape"]) == (name, "2,3")
 
 
-@pytest.mark.parametrize("name", [name for name in dtypes.BY_NAME if name not in ("bfloat16", "complex128")])
+@pytest.mark.parametrize("name", [name for name in dtypes.BY_NAME if name != "complex128" and name not in NARROW])
 def test_safetensors_agrees_with_the_library(http: httpx.Client, session: str, name: str) -> None:
     array = sample(name)
     made = http.put(f"{session}/tensors/7", content=save({"x": array}), headers={"Content-Type": SAFETENSORS})
@@ -56,13 +60,14 @@ def test_safetensors_agrees_with_the_library(http: httpx.Client, session: str, n
     np.testing.assert_array_equal(found, array)
 
 
-def test_safetensors_carries_bfloat16(http: httpx.Client, session: str) -> None:
-    array = sample("bfloat16")
+@pytest.mark.parametrize(("name", "tag"), NARROW.items())
+def test_safetensors_carries_what_numpy_lacks(http: httpx.Client, session: str, name: str, tag: str) -> None:
+    array = sample(name)
     http.put(f"{session}/tensors/7", content=array.tobytes(), headers=raw_headers(array))
     file = http.get(f"{session}/tensors/7", headers={"Accept": SAFETENSORS}).content
-    assert b'"BF16"' in file
+    assert f'"{tag}"'.encode() in file
     made = http.put(f"{session}/tensors/8", content=file, headers={"Content-Type": SAFETENSORS})
-    assert made.json()["dtype"] == "bfloat16"
+    assert made.json()["dtype"] == name
     again = http.get(f"{session}/tensors/8", headers={"Accept": RAW}).content
     assert again == array.tobytes()
 
@@ -99,6 +104,11 @@ def test_numbers_that_json_lacks_have_a_form_both_ways(http: httpx.Client, sessi
     raw = np.frombuffer(http.get(f"{session}/tensors/1", headers={"Accept": RAW}).content, np.float32)
     assert math.isnan(raw[0])
     assert raw[1] == math.inf
+
+    http.put(f"{session}/tensors/4", json={"values": [str(2**64 - 1), 3], "dtype": "uint64"})
+    assert http.get(f"{session}/tensors/4").json()["values"] == [str(2**64 - 1), 3]
+    problem(http.put(f"{session}/tensors/5", json={"values": [-1], "dtype": "uint64"}), 400, "malformed_frame")
+    problem(http.put(f"{session}/tensors/5", json={"values": [1], "dtype": "qint8"}), 422, "invalid_value")
 
     big = 2**53 + 1
     http.put(f"{session}/tensors/2", json={"values": [str(big), -3], "dtype": "int64"})
@@ -197,7 +207,7 @@ def test_tensors_of_some_ids_are_listed_alone(http: httpx.Client, session: str) 
         ({"Content-Type": SAFETENSORS}, b"", 400, "malformed_frame"),
         ({"Content-Type": SAFETENSORS}, b"\xff" * 8 + b"{}", 400, "malformed_frame"),
         ({"Content-Type": SAFETENSORS}, save({"a": np.ones(1), "b": np.ones(1)}), 422, "invalid_request"),
-        ({"Content-Type": SAFETENSORS}, save({"a": np.ones(1, "uint16")}), 422, "unsupported"),
+        ({"Content-Type": SAFETENSORS}, save({"a": np.ones(1, "uint8")}).replace(b"U8", b"Q8"), 422, "unsupported"),
         ({"Content-Type": SAFETENSORS}, save({"a": np.ones(4)})[:-1], 400, "malformed_frame"),
         ({"Content-Type": "application/json"}, b"[1, 2]", 422, "invalid_request"),
         ({"Content-Type": "application/json"}, b"{}", 422, "invalid_request"),

@@ -155,6 +155,20 @@ def _frames() -> Iterator[Vector]:
                 bytes.fromhex("0038007c"),
                      bytes.fromhex("803fc07f"), floats(1.0, -2.0, float("inf"), 0.0)]),
     )  # fmt: skip
+    yield script(
+        "frames/storage", "dtypes for storage in buffers; a cast to float8_e4m3fn saturates",
+        hello(), exchange(
+            numbered(1, [*(["upload", ["payload", dtype, [2]]] for dtype in ("uint16", "uint32", "uint64",
+                "float8_e5m2", "float32")), ["to", [4, "float8_e4m3fn"]], ["view_dtype", [3, "uint16"]]],
+                     [0, 1, 2, 3, 5, 6], payloads=[{"buffer": i} for i in range(5)], first=1, near=True),
+            reply(1, values=[
+                value("uint16", [1, 65535]), value("uint32", [0, 4294967295]),
+                value("uint64", [7, "18446744073709551615"]), value("float8_e5m2", [1.5, "-Infinity"]),
+                value("float8_e4m3fn", [0.1015625, 448.0]), value("uint16", [64574])]),
+            buffers=[struct.pack("<2H", 1, 65535), struct.pack("<2I", 0, 4294967295),
+                struct.pack("<2Q", 7, 2**64 - 1),
+                     bytes.fromhex("3efc"), floats(0.1, 1000.0)]),
+    )  # fmt: skip
     order = [send(numbered(seq, ADD, [-1], external=[1], scalars=[1], near=True)) for seq in (2, 3, 4)]
     yield script(
         "frames/pipelined", "frames are answered in order, without waiting for each other",

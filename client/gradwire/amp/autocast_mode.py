@@ -164,3 +164,39 @@ def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
             return bwd(*args, **kwargs)
 
     return backward
+
+
+def _cast(value: Any, device_type: str, dtype: DType) -> Any:
+    """Tensors of floating point on a kind of device in a dtype, in nested containers, too. float64 stays."""
+    if isinstance(value, Tensor):
+        fits = value.is_floating_point() and value.device.type == device_type and value.dtype is not float64
+        return value.to(dtype) if fits else value
+    if isinstance(value, (str, bytes, np.ndarray)):
+        return value
+    if isinstance(value, Mapping):
+        return {_cast(k, device_type, dtype): _cast(v, device_type, dtype) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)([_cast(v, device_type, dtype) for v in value])
+    return value
+
+
+def _enter_autocast(*vals: Any) -> autocast:
+    """Enter :class:`autocast`, and return it for :func:`_exit_autocast`."""
+    mode = autocast(*vals)
+    mode.__enter__()
+    return mode
+
+
+def _exit_autocast(mode: autocast) -> None:
+    mode.__exit__(None, None, None)
+
+
+def autocast_decorator(autocast_instance: Any, func: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that runs inside of :class:`autocast`."""
+
+    @functools.wraps(func)
+    def inside(*args: Any, **kwargs: Any) -> Any:
+        with autocast_instance:
+            return func(*args, **kwargs)
+
+    return inside

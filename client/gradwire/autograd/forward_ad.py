@@ -117,7 +117,7 @@ def check_numbers(tensor: Tensor, tangent: Tensor) -> None:
         ArgumentValueError: where one is not.
     """
     for name, value in (("tensor", tensor), ("tangent", tangent)):
-        if not value._meta.dtype.carries_gradient:
+        if not value._form.dtype.carries_gradient:
             raise ArgumentValueError(f"make_dual: {name} is {value.dtype}, not floating point or complex")
 
 

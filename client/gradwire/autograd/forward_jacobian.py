@@ -11,7 +11,7 @@ from .._core.composed.vmap import vmap
 from .._core.dispatch import dual_tensors
 from .._core.dispatch.dispatch import call
 from .._core.graph import forward_levels
-from .._core.surface.creation import zeros_like
+from .._core.surface.creation_like import zeros_like
 
 Tensors = tuple[Any, ...]
 
@@ -46,7 +46,7 @@ def forward_jacobian(
     count = sum(t.numel() for t in inputs)
     basis, start = [], 0
     for tensor in inputs:
-        eye = call("eye", count, count, dtype=tensor.dtype, device=tensor._meta.device)
+        eye = call("eye", count, count, dtype=tensor.dtype, device=tensor._form.device)
         basis.append(call("narrow", eye, 1, start, tensor.numel()).reshape((count, *tensor.shape)))
         start += tensor.numel()
     rows = []

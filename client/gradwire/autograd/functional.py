@@ -19,7 +19,7 @@ from .._core.context.modes import enable_grad, is_grad_enabled, set_grad_enabled
 from .._core.dispatch.dispatch import call
 from .._core.dispatch.transform_levels import anchored
 from .._core.graph.forward_levels import duals_of
-from .._core.surface.creation import ones_like, zeros_like
+from .._core.surface.creation_like import ones_like, zeros_like
 from .._core.tensor.tensor import Tensor
 from .forward_jacobian import forward_jacobian
 
@@ -101,7 +101,7 @@ def _scalar(outputs: Any, name: str) -> Any:
 
 def upload_like(tensor: Any, array: np.ndarray[Any, Any]) -> Any:
     """The values of an array as a tensor with the dtype, device and session of another."""
-    session, described = tensor._session, tensor._meta
+    session, described = tensor._session, tensor._form
     number = session.upload(array, described.dtype, described.device)
     return Tensor._make(session, number, meta(array.shape, described.dtype, described.device))
 
@@ -435,13 +435,13 @@ def _rows_at_once(i: int, output: Any, sources: Tensors, create_graph: bool, str
     found: Sequence[Any] = [None] * len(sources)
     if output.requires_grad and count:
         flat = anchored(output.reshape(-1))
-        seeds = call("eye", count, None, output.dtype, output._meta.device)
+        seeds = call("eye", count, None, output.dtype, output._form.device)
         found = grad(
             [flat], sources, [seeds], retain_graph=True, create_graph=create_graph, allow_unused=True,
             is_grads_batched=True,
         )  # fmt: skip
     return tuple(
-        call("zeros", (*shape, *t.shape), t.dtype, t._meta.device) if g is None else g.reshape(shape + tuple(t.shape))
+        call("zeros", (*shape, *t.shape), t.dtype, t._form.device) if g is None else g.reshape(shape + tuple(t.shape))
         for g, t in zip(found, sources, strict=True)
     )
 

@@ -17,7 +17,7 @@ from .._core.dispatch import dual_tensors
 from .._core.dispatch.dispatch import call
 from .._core.dispatch.transform_levels import anchored
 from .._core.graph import forward_levels
-from .._core.surface.creation import zeros_like
+from .._core.surface.creation_like import zeros_like
 from .._core.tensor.tensor import Tensor
 from .functional import upload_like
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from gradwire_protocol.errors import ArgumentError
 
@@ -47,43 +48,115 @@ def is_built() -> bool:
     return True
 
 
-_kinds = {"flash": False, "mem_efficient": False, "math": True, "cudnn": False}
+_kinds = dict.fromkeys(("flash", "mem_efficient", "math", "cudnn", "overrideable"), True)
+
+
+def sdp_enabled(kind: str) -> bool:
+    """Whether a program has left a kind of kernel allowed."""
+    return _kinds[kind]
+
+
+def enable_sdp(kind: str, enabled: bool) -> None:
+    """Allow a kind of kernel or not. It is stored without effect: the server chooses its kernel."""
+    _kinds[kind] = bool(enabled)
 
 
 def flash_sdp_enabled() -> bool:
-    """Whether attention may take the flash kernel: gradwire has the plain one alone."""
-    return _kinds["flash"]
+    """What :func:`enable_flash_sdp` has stored."""
+    return sdp_enabled("flash")
 
 
 def mem_efficient_sdp_enabled() -> bool:
-    """Whether attention may take the memory-efficient kernel: gradwire has the plain one alone."""
-    return _kinds["mem_efficient"]
+    """What :func:`enable_mem_efficient_sdp` has stored."""
+    return sdp_enabled("mem_efficient")
 
 
 def math_sdp_enabled() -> bool:
-    """Whether attention may be computed step by step."""
-    return _kinds["math"]
+    """What :func:`enable_math_sdp` has stored."""
+    return sdp_enabled("math")
 
 
 def cudnn_sdp_enabled() -> bool:
-    """Whether attention may take cuDNN's kernel: gradwire has the plain one alone."""
-    return _kinds["cudnn"]
+    """What :func:`enable_cudnn_sdp` has stored."""
+    return sdp_enabled("cudnn")
 
 
 def enable_flash_sdp(enabled: bool) -> None:
-    """Allow a kernel that gradwire has not: nothing changes."""
+    """Stored without effect: the server chooses its kernel of attention."""
+    enable_sdp("flash", enabled)
 
 
-enable_mem_efficient_sdp = enable_cudnn_sdp = enable_flash_sdp
+def enable_mem_efficient_sdp(enabled: bool) -> None:
+    """Stored without effect: the server chooses its kernel of attention."""
+    enable_sdp("mem_efficient", enabled)
 
 
 def enable_math_sdp(enabled: bool) -> None:
-    """Attention is computed step by step in any case."""
+    """Stored without effect: the server chooses its kernel of attention."""
+    enable_sdp("math", enabled)
+
+
+def enable_cudnn_sdp(enabled: bool) -> None:
+    """Stored without effect: the server chooses its kernel of attention."""
+    enable_sdp("cudnn", enabled)
+
+
+def fp16_bf16_reduction_math_sdp_allowed() -> bool:
+    """No: sums are kept in float32."""
+    return False
+
+
+def allow_fp16_bf16_reduction_math_sdp(enabled: bool) -> None:
+    """Without effect: sums are kept in float32."""
+
+
+class SDPAParams:
+    """The arguments of an attention, for questions about kernels."""
+
+    def __init__(
+        self, query: Any, key: Any, value: Any, attn_mask: Any, dropout: float, is_causal: bool, enable_gqa: bool
+    ) -> None:
+        self.query, self.key, self.value, self.attn_mask = query, key, value, attn_mask
+        self.dropout, self.is_causal, self.enable_gqa = dropout, is_causal, enable_gqa
+
+
+def is_flash_attention_available() -> bool:
+    """No: a program cannot call a kernel by itself."""
+    return False
+
+
+def can_use_flash_attention(params: SDPAParams, debug: bool = False) -> bool:
+    """No: a program cannot call a kernel by itself."""
+    return False
+
+
+def can_use_efficient_attention(params: SDPAParams, debug: bool = False) -> bool:
+    """No: a program cannot call a kernel by itself."""
+    return False
+
+
+def can_use_cudnn_attention(params: SDPAParams, debug: bool = False) -> bool:
+    """No: a program cannot call a kernel by itself."""
+    return False
+
+
+def preferred_linalg_library(backend: Any = None) -> str:
+    """Without effect: linear algebra is the server's."""
+    return "default"
+
+
+preferred_blas_library = preferred_linalg_library
 
 
 @contextmanager
 def sdp_kernel(
     enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True
-) -> Iterator[None]:
-    """Choose among kernels of attention: there is one."""
-    yield
+) -> Iterator[dict[Any, Any]]:
+    """Inside, these kinds of kernels are allowed. Stored without effect: the server chooses its kernel."""
+    wanted = {"flash": enable_flash, "math": enable_math, "mem_efficient": enable_mem_efficient, "cudnn": enable_cudnn}
+    before = dict(_kinds)
+    try:
+        _kinds.update(wanted)
+        yield {}
+    finally:
+        _kinds.update(before)

@@ -16,6 +16,7 @@ from .._core.context.default_device import PLACES
 from .._core.surface.generator import default_generator
 from .._core.surface.server_devices import OnDevice, facts, gpu_count, gpu_index, synchronize
 from .._core.tensor.tensor import Tensor
+from .graphs import is_current_stream_capturing, make_graphed_callables
 from .memory import (
     empty_cache,
     max_memory_allocated,
@@ -39,10 +40,10 @@ __all__ = [
     "current_stream", "default_stream", "device", "device_count", "device_of", "empty_cache", "get_arch_list",
     "get_device_capability", "get_device_name", "get_device_properties", "get_rng_state", "get_rng_state_all", "init",
     "initial_seed", "ipc_collect", "is_available", "is_bf16_supported", "is_current_stream_capturing",
-    "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated", "max_memory_reserved", "mem_get_info",
-    "memory_allocated", "memory_reserved", "memory_stats", "memory_summary", "reset_max_memory_allocated",
-    "reset_peak_memory_stats", "seed", "seed_all", "set_device", "set_per_process_memory_fraction", "set_rng_state",
-    "set_rng_state_all", "set_stream", "stream", "synchronize",
+    "is_initialized", "make_graphed_callables", "manual_seed", "manual_seed_all", "max_memory_allocated",
+    "max_memory_reserved", "mem_get_info", "memory_allocated", "memory_reserved", "memory_stats", "memory_summary",
+    "reset_max_memory_allocated", "reset_peak_memory_stats", "seed", "seed_all", "set_device",
+    "set_per_process_memory_fraction", "set_rng_state", "set_rng_state_all", "set_stream", "stream", "synchronize",
 ]  # fmt: skip
 
 
@@ -140,11 +141,6 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
     return is_available() and (including_emulation or get_device_capability()[0] >= 8)
 
 
-def is_current_stream_capturing() -> bool:
-    """False: gradwire has no user-visible CUDA graphs."""
-    return False
-
-
 def ipc_collect() -> None:
     """Without effect: processes share no memory of the server."""
 
@@ -206,6 +202,14 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         return import_module("gradwire.cuda.amp")
+    if name in ("nvtx", "profiler"):
+        from importlib import import_module
+
+        return import_module(f"gradwire.cuda.{name}")
+    if name in ("CUDAGraph", "graph", "graph_pool_handle"):
+        from . import graphs
+
+        return getattr(graphs, name)
     if name.endswith("Tensor"):
         from .._core.surface.tensor_types import CUDA_TYPES
 

@@ -68,11 +68,31 @@ from .process_group import (
 )
 from .reductions import ReduceOp
 from .refused import fill as _fill
+from .stores import HashStore, PrefixStore, Store
 from .work import Future, Work
 
 all_gather_single = all_gather_into_tensor
 reduce_scatter_single = reduce_scatter_tensor
 reduce_op = ReduceOp
+_all_gather_base, _reduce_scatter_base = all_gather_into_tensor, reduce_scatter_tensor
+
+
+def _named_error(name: str, base: type[Exception], doc: str) -> type[Exception]:
+    def __init__(self: Exception, message: str = "") -> None:
+        base.__init__(self, message)
+
+    return type(name, (base,), {"__init__": __init__, "__doc__": doc, "__module__": __name__})
+
+
+DistError = _named_error("DistError", RuntimeError, "PyTorch's base of errors of groups.")
+DistBackendError = _named_error("DistBackendError", DistError, "PyTorch's error of a backend.")
+DistNetworkError = _named_error("DistNetworkError", DistError, "PyTorch's error of a connection.")
+DistStoreError = _named_error("DistStoreError", DistError, "PyTorch's error of a store.")
+
+
+def _rank_not_in_group(group: ProcessGroup | int | None) -> bool:
+    """Whether this rank is not in the group."""
+    return group == GroupMember.NON_GROUP_MEMBER
 
 
 def supports_complex(reduceOp: ReduceOp) -> bool:
@@ -86,7 +106,8 @@ def get_default_backend_for_device(device: Any) -> str:
 
 
 __all__ = [
-    "Backend", "Future", "GroupMember", "P2POp", "ProcessGroup", "ReduceOp", "Work", "all_gather",
+    "Backend", "Future", "GroupMember", "HashStore", "P2POp", "PrefixStore", "ProcessGroup", "ReduceOp", "Store",
+    "Work", "all_gather",
     "all_gather_into_tensor", "all_gather_object", "all_gather_single", "all_reduce", "all_reduce_coalesced",
     "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list",
     "default_pg_timeout", "destroy_process_group", "gather", "gather_object", "get_backend", "get_backend_config",
@@ -100,8 +121,8 @@ __all__ = [
 ]  # fmt: skip
 
 _LATER = (
-    "algorithms", "checkpoint", "constants", "device_mesh", "distributed_c10d", "elastic", "fsdp", "optim",
-    "pipelining", "rpc", "tensor",
+    "_functional_collectives", "algorithms", "checkpoint", "constants", "device_mesh", "distributed_c10d", "elastic",
+    "fsdp", "nn", "optim", "pipelining", "rpc", "tensor", "utils",
 )  # fmt: skip
 """Submodules, imported at first mention."""
 

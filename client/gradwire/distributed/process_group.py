@@ -36,6 +36,8 @@ class Backend(str):
     UCC: ClassVar[str] = "ucc"
     XCCL: ClassVar[str] = "xccl"
     GRADWIRE: ClassVar[str] = "gradwire"
+    backend_list: ClassVar[list[str]] = ["undefined", "gloo", "nccl", "mpi", "ucc", "xccl", "gradwire"]
+    default_device_backend_map: ClassVar[dict[str, str]] = {"cpu": "gloo", "cuda": "nccl"}
 
     def __new__(cls, name: str) -> Backend:
         return super().__new__(cls, _checked_backend(name))
@@ -234,15 +236,15 @@ def init_process_group(
 
     Raises:
         ArgumentValueError: when it was called before, or the environment lacks something.
-        Unsupported: for a ``store``: the server is where the ranks meet.
+        Unsupported: for a ``store`` and several ranks: the server is where they meet.
     """
     if WORLD.default is not None:
         raise ArgumentValueError("init_process_group was called before: destroy_process_group() comes in between")
-    if store is not None:
-        raise Unsupported("init_process_group(store=) is not supported: the ranks meet on the server, by init_method")
+    if store is not None and (rank, world_size) != (0, 1):
+        raise Unsupported("init_process_group(store=) is for one rank: several meet on the server, by init_method")
     name = _checked_backend(backend)
     limit = _checked_timeout(timeout)
-    found = rendezvous.find(init_method, rank, world_size)
+    found = rendezvous.find("tcp://store" if store is not None else init_method, rank, world_size)
     wire = f"{found.name}:world:{WORLD.begun}"
     made = ProcessGroup(wire, list(range(found.world_size)), found.rank, name, limit)
     WORLD.begun += 1

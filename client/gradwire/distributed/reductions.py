@@ -22,6 +22,8 @@ class ReduceOp(Enum):
     PREMUL_SUM = "premul_sum"
 
 
+ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]  # its members are what PyTorch calls so
+
 UNSUPPORTED: Final = frozenset({ReduceOp.PREMUL_SUM})
 """What PyTorch has for NCCL alone, and gradwire does not have."""
 

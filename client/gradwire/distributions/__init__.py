@@ -41,8 +41,13 @@ continuous_bernoulli: ContinuousBernoulli   dirichlet: Dirichlet   exp_family: E
 exponential: Exponential   fishersnedecor: FisherSnedecor   gamma: Gamma   generalized_pareto: GeneralizedPareto
 geometric: Geometric   gumbel: Gumbel   half_cauchy: HalfCauchy   half_normal: HalfNormal   independent: Independent
 inverse_gamma: InverseGamma   kumaraswamy: Kumaraswamy   laplace: Laplace   lkj_cholesky: LKJCholesky
-log_normal: LogNormal   logistic_normal: LogisticNormal   lowrank_multivariate_normal: LowRankMultivariateNormal
-mixture_same_family: MixtureSameFamily   multinomial: Multinomial   multivariate_normal: MultivariateNormal
+log_normal: LogNormal   logistic_normal: LogisticNormal
+lowrank_multivariate_normal: LowRankMultivariateNormal multivariate._batch_capacitance_tril
+  multivariate._batch_lowrank_logdet multivariate._batch_lowrank_mahalanobis multivariate._batch_mahalanobis
+  multivariate._batch_mv utils._standard_normal
+mixture_same_family: MixtureSameFamily   multinomial: Multinomial
+multivariate_normal: MultivariateNormal multivariate._batch_mahalanobis multivariate._batch_mv
+  multivariate._precision_to_scale_tril utils._standard_normal utils.lazy_property Distribution
 negative_binomial: NegativeBinomial   normal: Normal
 one_hot_categorical: OneHotCategorical OneHotCategoricalStraightThrough   pareto: Pareto   poisson: Poisson
 relaxed_bernoulli: RelaxedBernoulli relaxed.LogitRelaxedBernoulli

@@ -32,11 +32,11 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Divergence], Divergence
     of their own.
 
     Raises:
-        TypeError: for what is no class of distributions.
+        TypeError: for what is no class.
     """
     for given in (type_p, type_q):
-        if not isinstance(given, type) or not issubclass(given, Distribution):
-            raise TypeError(f"a subclass of Distribution is needed, not {given!r}")
+        if not isinstance(given, type):  # any class: libraries register base classes of their own distributions
+            raise TypeError(f"a class of distributions is needed, not {given!r:.80}")
 
     def register(function: Divergence) -> Divergence:
         _KL_REGISTRY[type_p, type_q] = function
@@ -79,6 +79,11 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     if found is None:
         found = _found[key] = _closest(*key)
     return found(p, q)
+
+
+def _dispatch_kl(type_p: type, type_q: type) -> Divergence:
+    """The divergence that is registered for two classes, or their nearest bases."""
+    return _closest(type_p, type_q)
 
 
 def _times_log(x: Tensor) -> Any:

@@ -435,3 +435,44 @@ class LKJCholesky(Distribution):
         top = a + n / 2
         normalizer = n / 2 * log(pi) + gw.mvlgamma(top - 0.5, n) - n * gw.lgamma(top)
         return (order * diagonal.log()).sum(-1) - normalizer
+
+
+# What libraries import of PyTorch's functions, under its names.
+
+
+def _batch_mv(bmat: Tensor, bvec: Tensor) -> Tensor:
+    """Products of matrices and vectors."""
+    found: Tensor = gw.matmul(bmat, bvec.unsqueeze(-1)).squeeze(-1)
+    return found
+
+
+_batch_mahalanobis = squared_length
+
+
+def _batch_trace_XXT(bmat: Tensor) -> Tensor:
+    """The trace of ``X X^T``."""
+    found: Tensor = bmat.square().sum((-2, -1))
+    return found
+
+
+def _precision_to_scale_tril(P: Tensor) -> Tensor:
+    return factor_of("precision_matrix", P)
+
+
+def _batch_capacitance_tril(W: Tensor, D: Tensor) -> Tensor:
+    """The Cholesky factor of ``I + W^T D^-1 W``."""
+    m = W.shape[-1]
+    inner = gw.matmul(transposed(W) / D.unsqueeze(-2), W)
+    found: Tensor = gw.linalg.cholesky(inner + gw.eye(m, dtype=W.dtype, device=W.device))
+    return found
+
+
+def _batch_lowrank_logdet(W: Tensor, D: Tensor, capacitance_tril: Tensor) -> Tensor:
+    """The logarithm of the determinant of ``W W^T + D``."""
+    return 2 * half_log_det(capacitance_tril) + D.log().sum(-1)
+
+
+def _batch_lowrank_mahalanobis(W: Tensor, D: Tensor, x: Tensor, capacitance_tril: Tensor) -> Tensor:
+    """The squared Mahalanobis length of ``x`` for the covariance ``W W^T + D``."""
+    inner = _batch_mv(transposed(W) / D.unsqueeze(-2), x)
+    return (x.square() / D).sum(-1) - squared_length(capacitance_tril, inner)

@@ -12,7 +12,7 @@ from .._core.context.pytree import tree_flatten, tree_map, tree_unflatten
 from .._core.dispatch import dual_tensors
 from .._core.dispatch.transform_levels import ENDED, TransformLevel, alias, depends_outside, released
 from .._core.graph import forward_levels
-from .._core.surface.creation import zeros_like
+from .._core.surface.creation_like import zeros_like
 from .._core.tensor.tensor import Tensor
 from ..autograd.forward_ad import check_numbers
 from .reverse import Aux, Output, gradients, results_of, split_aux, tensors_of
@@ -131,7 +131,7 @@ def linearize(func: Callable[..., Output], *primals: Any) -> tuple[Output, Calla
         seeds = []
         for output in outputs:
             seed = zeros_like(output).detach()
-            if output._meta.dtype.carries_gradient:
+            if output._form.dtype.carries_gradient:
                 seed.requires_grad_()
                 seed._scope = ENDED
             seeds.append(seed)

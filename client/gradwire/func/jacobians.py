@@ -31,7 +31,7 @@ def _basis(tensors: list[Any]) -> list[Any]:
     parts, start = [], 0
     for tensor in tensors:
         size = tensor.numel()
-        eye = call("eye", count, count, dtype=tensor.dtype, device=tensor._meta.device)
+        eye = call("eye", count, count, dtype=tensor.dtype, device=tensor._form.device)
         parts.append(call("narrow", eye, 1, start, size).reshape((count, *tensor.shape)))
         start += size
     return parts

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
 
 from .._core.context.modes import no_grad
 from .._core.dispatch.dispatch import call
+from .._core.modules.module import Module
 from .._core.modules.parameter import Parameter
 from .._core.tensor.tensor import Tensor
 
@@ -150,3 +152,14 @@ def _stacked(tensors: list[Any]) -> Any:
     with no_grad():
         made = call("stack", list(tensors), 0)
     return made.requires_grad_() if True in required else made
+
+
+def replace_all_batch_norm_modules_(root: Module) -> Module:
+    """Let no batch norm of a module keep running statistics, which ``vmap`` cannot write. Returns the module."""
+    _BatchNorm = import_module("gradwire.nn.normalization")._BatchNorm  # which stands on this package
+
+    for module in root.modules():
+        if isinstance(module, _BatchNorm) and module.track_running_stats:
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

@@ -12,7 +12,7 @@ from .. import autograd
 from .._core.context.modes import enable_grad, is_grad_enabled
 from .._core.context.pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 from .._core.dispatch.transform_levels import TransformLevel, alias, anchored, depends_outside, passed, released
-from .._core.surface.creation import zeros_like
+from .._core.surface.creation_like import zeros_like
 from .._core.tensor.tensor import Tensor
 
 __all__ = ["grad", "grad_and_value", "vjp"]

@@ -55,8 +55,8 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
         ArgumentError: for another driver.
     """
     if driver is None:
-        driver = "gelsy" if A._meta.device == "cpu" else "gels"
-    elif A._meta.device != "cpu" and driver != "gels":
+        driver = "gelsy" if A._form.device == "cpu" else "gels"
+    elif A._form.device != "cpu" and driver != "gels":
         raise ArgumentError(f"lstsq: on a GPU the driver is 'gels', not {driver!r}")
     return Lstsq(*call("linalg_lstsq", A, B, rcond, driver))
 

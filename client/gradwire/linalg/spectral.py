@@ -69,7 +69,7 @@ def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
 def _check_driver(A: Tensor, driver: str | None) -> None:
     if driver is None:
         return
-    if A._meta.device == "cpu":
+    if A._form.device == "cpu":
         raise ArgumentError(f"svd: a driver is chosen on a GPU, not on the CPU; it is {driver!r}")
     if driver not in ("gesvd", "gesvdj", "gesvda"):
         raise ArgumentError(f"svd: driver is 'gesvd', 'gesvdj' or 'gesvda', not {driver!r}")

@@ -1,6 +1,7 @@
 """``torch.nn``: modules, parameters, layers and losses."""
 
 import sys
+from importlib import import_module
 
 from .._core.modules.module import Module
 from .._core.modules.parameter import Buffer, Parameter
@@ -16,7 +17,7 @@ from .activation import (
     Tanhshrink, Threshold,
 )
 from .loss import AdaptiveLogSoftmaxWithLoss
-from .attention import MultiheadAttention
+from .multihead_attention import MultiheadAttention
 from .container import ModuleDict, ModuleList, Sequential
 from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .distance import CosineSimilarity, PairwiseDistance
@@ -98,8 +99,13 @@ __all__ = [
 
 from . import modules
 
+_LATER = ("intrinsic", "qat", "quantizable", "quantized")
+"""Modules that few programs use: imported at first mention."""
+
 
 def __getattr__(name: str) -> object:
+    if name in _LATER:
+        return import_module(f"{__name__}.{name}")
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     raise absent(sys.modules[__name__], name)

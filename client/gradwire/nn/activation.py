@@ -9,6 +9,7 @@ from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 
 from .._core.context.argument_types import Device
+from .._core.context.modes import no_grad
 from .._core.modules.module import Module
 from .._core.modules.parameter import Parameter
 from .._core.surface.creation import full
@@ -279,6 +280,11 @@ class PReLU(Module):
         self.num_parameters: int = num_parameters
         self.init: float = init
         self.weight: Parameter = Parameter(full((num_parameters,), float(init), device=device, dtype=dtype))
+
+    def reset_parameters(self) -> None:
+        """Give every slope its first value again."""
+        with no_grad():
+            self.weight.fill_(float(self.init))
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the function; the shape stays."""

@@ -176,3 +176,6 @@ class ConvTranspose2d(_ConvTransposeNd, dimensions=2):
 
 class ConvTranspose3d(_ConvTransposeNd, dimensions=3):
     """The transpose of a :class:`Conv3d` as a linear map."""
+
+
+_ConvTransposeMixin = _ConvTransposeNd  # its name in older versions of PyTorch

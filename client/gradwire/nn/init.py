@@ -138,6 +138,28 @@ def zeros_(tensor: Tensor) -> Tensor:
     return _fill(tensor, None, "zero_")
 
 
+def _no_grad_uniform_(tensor: Tensor, a: float, b: float, generator: Generator | None = None) -> Tensor:
+    return uniform_(tensor, a, b, generator)
+
+
+def _no_grad_normal_(tensor: Tensor, mean: float, std: float, generator: Generator | None = None) -> Tensor:
+    return normal_(tensor, mean, std, generator)
+
+
+def _no_grad_trunc_normal_(
+    tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Generator | None = None
+) -> Tensor:
+    return trunc_normal_(tensor, mean, std, a, b, generator)
+
+
+def _no_grad_fill_(tensor: Tensor, val: float) -> Tensor:
+    return constant_(tensor, val)
+
+
+def _no_grad_zero_(tensor: Tensor) -> Tensor:
+    return zeros_(tensor)
+
+
 def eye_(tensor: Tensor) -> Tensor:
     """Ones on the diagonal of a matrix, zeros elsewhere."""
     if tensor.ndim != 2:
@@ -221,20 +243,21 @@ def _warn_if_empty(tensor: Tensor) -> bool:
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
     """A random matrix with orthonormal rows or columns, whichever are fewer, times ``gain``.
 
-    Dimensions after the first count as one. The matrix is factored in the client, at the cost of a round trip.
+    Dimensions after the first count as one.
     """
     shape = tuple(tensor.shape)
     if len(shape) < 2:
         raise ArgumentValueError(f"orthogonal_ needs at least 2 dimensions, the shape is {list(shape)}")
-    if 0 in shape:
+    if 0 in shape or _SKIPPING.get():
         return tensor
     rows, columns = shape[0], math.prod(shape[1:])
     with no_grad():
-        drawn = call("to", call("empty_like", tensor), dtypes.float64)
-    values = _fill(drawn, generator, "normal_").numpy().reshape(rows, columns)
-    q, r = np.linalg.qr(values if rows >= columns else values.T)
-    q = q * np.sign(np.diag(r))  # so that all orthogonal matrices are equally likely
-    return _write(tensor, gain * (q if rows >= columns else q.T).reshape(shape))
+        # half precision has no factorization
+        dtype = tensor.dtype if tensor.dtype.itemsize > 2 else dtypes.float32
+        drawn = _fill(tensor.new_empty((rows, columns), dtype=dtype), generator, "normal_")
+        q, r = call("linalg_qr", drawn if rows >= columns else drawn.t())
+        q *= r.diagonal().sgn()  # so that all orthogonal matrices are equally likely
+        return tensor.copy_((q if rows >= columns else q.t()).reshape(shape)).mul_(gain)
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:

@@ -31,7 +31,7 @@ class _Shapeless:
         given["_wanted"] = {"requires_grad": requires_grad, "device": device, "dtype": dtype or get_default_dtype()}
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("_session", "_id", "_meta"):
+        if name in ("_session", "_id", "_form"):
             raise ArgumentValueError(
                 f"this {type(self).__name__} has no shape yet, so nothing can be computed with it: call the module "
                 "once, it then learns the shape from its input"
@@ -96,7 +96,7 @@ class _Shapeless:
         extents = (shape,) if isinstance(shape, int) else tuple(shape)
         made = empty(extents, device=device or wanted["device"], dtype=dtype or wanted["dtype"])
         final: Any = self
-        final._session, final._id, final._meta = made._session, made._id, made._meta
+        final._session, final._id, final._form = made._session, made._id, made._form
         del made._session  # it no longer releases the tensor when it is dropped
         final.__class__ = self._FINAL
         if wanted["requires_grad"]:
@@ -205,7 +205,7 @@ class LazyModuleMixin:
         for member in aside.values():
             wanted = member.__dict__["_wanted"]
             probe = fn(empty(0, dtype=wanted["dtype"], device=wanted["device"]))
-            wanted["dtype"], wanted["device"] = probe.dtype, probe._meta.device
+            wanted["dtype"], wanted["device"] = probe.dtype, probe._form.device
         return self
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:

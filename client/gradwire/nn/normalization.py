@@ -153,7 +153,7 @@ class _NormBase(Variant):
         self.momentum: float | None = momentum
         self.affine: bool = affine
         self.track_running_stats: bool = track_running_stats
-        options = {"device": device, "dtype": dtype}
+        options: dict[str, Any] = {"device": device, "dtype": dtype}
         for name, wanted in {"weight": affine, "bias": affine and bias}.items():
             self.register_parameter(name, Parameter(empty(num_features, **options)) if wanted else None)
         tracked = track_running_stats

@@ -122,3 +122,8 @@ class CircularPad2d(_CircularPad, dimensions=2):
 
 class CircularPad3d(_CircularPad, dimensions=3):
     """The last three dimensions, continued from the other end."""
+
+
+# PyTorch's names of the base classes.
+_ConstantPadNd, _ReflectionPadNd = _ConstantPad, _ReflectionPad
+_ReplicationPadNd, _CircularPadNd = _ReplicationPad, _CircularPad

@@ -270,3 +270,8 @@ class MaxUnpool2d(_MaxUnpool, dimensions=2):
 
 class MaxUnpool3d(_MaxUnpool, dimensions=3):
     """Lay maxima back where a :class:`MaxPool3d` found them: ``(N, C, D, H, W)`` gives ``(N, C, D', H', W')``."""
+
+
+# PyTorch's names of the base classes.
+_AvgPoolNd, _LPPoolNd, _MaxUnpoolNd = _AvgPool, _LPPool, _MaxUnpool
+_AdaptiveAvgPoolNd, _AdaptiveMaxPoolNd = _AdaptivePool, _AdaptiveMaxPool

@@ -16,12 +16,12 @@ from .._core.modules.module import Module
 from .._core.surface.creation import full
 from .._core.tensor.tensor import Tensor
 from . import functional as F
-from .attention import MultiheadAttention
 from .container import ModuleList
 from .dropout import Dropout
 from .functional.attention import as_bias
 from .init import xavier_uniform_
 from .linear import Linear
+from .multihead_attention import MultiheadAttention
 from .normalization import LayerNorm
 
 Activation = str | Callable[[Any], Any]

@@ -13,7 +13,8 @@ from gradwire_protocol.errors import ArgumentError, ArgumentValueError, Unsuppor
 from .._core.optimizers.one_record import OneRecordOptimizer
 from .._core.optimizers.optimizer import Params, Rate
 from .._core.optimizers.options import INFINITY, check_ranges, number, single
-from .._core.surface.creation import empty_like, full_like, zeros
+from .._core.surface.creation import zeros
+from .._core.surface.creation_like import empty_like, full_like
 from .._core.tensor.tensor import Tensor
 
 

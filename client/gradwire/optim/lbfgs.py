@@ -154,7 +154,7 @@ class LBFGS(Optimizer):
     def _direction(self, state: dict[str, Any], gradient: Any) -> _Direction:
         scale = state["H_diag"]
         if not isinstance(scale, Tensor):
-            scale = call("full", (), float(scale), dtype=gradient.dtype, device=gradient._meta.device)
+            scale = call("full", (), float(scale), dtype=gradient.dtype, device=gradient._form.device)
         made = call(
             "lbfgs_direction", gradient, state["prev_flat_grad"], state["d"], number(state["t"]), state["old_dirs"],
             state["old_stps"], state["ro"], scale, self.param_groups[0]["history_size"],

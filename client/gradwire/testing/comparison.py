@@ -3,6 +3,7 @@ to say what is wrong."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -263,3 +264,20 @@ def assert_close(
     with no_grad():
         comparison.gather(actual, expected)
         comparison.compare()
+
+
+def assert_allclose(
+    actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None, equal_nan: bool = True,
+    msg: str = "",
+) -> None:  # fmt: skip
+    """The older form of :func:`assert_close`, with wider tolerances, in which dtypes may differ."""
+    warnings.warn("torch.testing.assert_allclose is an old form of assert_close", FutureWarning, stacklevel=2)
+    given = actual if isinstance(actual, Tensor) else tensor(actual)
+    wanted = expected if isinstance(expected, Tensor) else tensor(expected, dtype=given.dtype)
+    if rtol is None and atol is None:
+        each = [_OLDER_TOLERANCES.get(x.dtype.name, (0.0, 0.0)) for x in (given, wanted)]
+        rtol, atol = max(one[0] for one in each), max(one[1] for one in each)
+    assert_close(given, wanted, rtol=rtol, atol=atol, equal_nan=equal_nan, check_dtype=False, msg=msg or None)
+
+
+_OLDER_TOLERANCES: Final = {"float16": (1e-3, 1e-3), "float32": (1e-4, 1e-5), "float64": (1e-5, 1e-8)}

@@ -7,8 +7,9 @@ waiting, so that a checkpointed segment costs no round trip.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from enum import Enum
 from typing import Any, Final, TypeVar
 
 from gradwire_protocol.errors import ArgumentValueError, CheckpointError, GraphError
@@ -26,8 +27,9 @@ from .._core.tensor.tensor import Tensor
 from ..autograd import backward
 
 __all__ = [
-    "CheckpointError", "checkpoint", "checkpoint_sequential", "noop_context_fn", "set_checkpoint_debug_enabled",
-    "set_checkpoint_early_stop",
+    "CheckpointError", "CheckpointPolicy", "check_backward_validity", "checkpoint", "checkpoint_sequential",
+    "create_selective_checkpoint_contexts", "detach_variable", "get_device_states", "noop_context_fn",
+    "set_checkpoint_debug_enabled", "set_checkpoint_early_stop", "set_device_states",
 ]  # fmt: skip
 
 CHECKS: Final = ("default", "none")
@@ -37,6 +39,54 @@ Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
 def noop_context_fn() -> Contexts:
     """The contexts of the first run and of the second: none."""
     return nullcontext(), nullcontext()
+
+
+class CheckpointPolicy(Enum):
+    """What shall become of the results of an operation in :func:`checkpoint`."""
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+    PREFER_CPU_OFFLOAD = 5
+
+
+def create_selective_checkpoint_contexts(
+    policy_fn_or_list: Callable[..., CheckpointPolicy] | Sequence[Any], allow_cache_entry_mutation: bool = False
+) -> Contexts:
+    """Contexts of the first run and of the second that do nothing: which results are kept is a hint, which changes
+    time and memory and no value. Here all are computed again.
+
+    Args:
+        policy_fn_or_list: which results to keep: a function that returns a :class:`CheckpointPolicy` for an operation,
+            or a list of operations. It is not asked.
+
+    Raises:
+        TypeError: when it is neither.
+    """
+    if not callable(policy_fn_or_list) and not isinstance(policy_fn_or_list, (list, tuple)):
+        raise TypeError(
+            f"policy_fn_or_list is a function or a list of operations, not {type(policy_fn_or_list).__name__}"
+        )
+    return nullcontext(), nullcontext()
+
+
+def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The values, tensors among them without history but with their ``requires_grad``.
+
+    Raises:
+        RuntimeError: when they are no tuple.
+    """
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(f"detach_variable takes a tuple, not {type(inputs).__name__}")
+    return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
+
+
+def check_backward_validity(inputs: Iterable[Any]) -> None:
+    """Warn when no tensor among the inputs requires grad."""
+    if not any(x.requires_grad for x in inputs if isinstance(x, Tensor)):
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
 
 
 Returned = TypeVar("Returned")
@@ -219,3 +269,22 @@ def checkpoint_sequential(
         input = checkpoint(run(at, at + size), input, use_reentrant=use_reentrant, preserve_rng_state=preserve)
         at += size
     return run(at, len(steps))(input)
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """The GPUs of the tensors in ``args``, nested ones included, and the state of random numbers for each."""
+    from .. import cuda
+    from ._pytree import tree_leaves
+
+    devices = [leaf.get_device() for leaf in tree_leaves(args) if isinstance(leaf, Tensor) and leaf.is_cuda]
+    return devices, [cuda.get_rng_state(number) for number in devices]
+
+
+def set_device_states(devices: Iterable[int], states: Iterable[Tensor], *, device_type: str | None = None) -> None:
+    """Go on from states that :func:`get_device_states` gave. ``device_type`` can only be a GPU's."""
+    from .. import cuda
+
+    if device_type == "meta":
+        return
+    for number, state in zip(devices, states, strict=False):
+        cuda.set_rng_state(state, number)

@@ -95,7 +95,7 @@ function fromJson(value: unknown, dtype: DTypeName, depth: number): Nested {
     const [re, im] = value.map((part) => Number(part));
     return new Complex(re!, im!);
   }
-  if (typeof value === "string") return dtype === "int64" ? BigInt(value) : Number(value);
+  if (typeof value === "string") return dtype.endsWith("int64") ? BigInt(value) : Number(value);
   return value as Element;
 }
 
@@ -117,7 +117,7 @@ function flattened(nested: Nested): Element[] {
   return Array.isArray(nested) ? (nested as Nested[]).flatMap(flattened) : [nested as Element];
 }
 
-/** Numbers as text: int64 is a number or a bigint. */
+/** Numbers as text: int64 and uint64 are a number or a bigint. */
 function plain(flat: readonly Element[]): string[] {
   return flat.map((value) =>
     value instanceof Complex ? `${value.re},${value.im}` : Object.is(value, -0) ? "-0" : String(value),

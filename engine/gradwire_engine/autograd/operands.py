@@ -13,7 +13,7 @@ from gradwire_protocol.meta import Meta
 
 from ..runtime.arrays import Array, Native, native
 from ..runtime.backends import Backend
-from ..runtime.casting import cast
+from ..runtime.casting import FOREIGN, cast
 from .tensor import Tensor
 
 UNDONE: Final = (MemoryError, OverflowError, ValueError, ZeroDivisionError)
@@ -66,6 +66,8 @@ def lay_out(array: Array, out: Meta, backend: Backend, operands: Iterable[Array]
     an operand."""
     wanted = native(out.dtype)
     if type(array) is not backend.array_type:
+        if wanted.num >= FOREIGN and hasattr(array, "dtype"):  # a cast saturates, which a conversion does not
+            array = cast(array, wanted)
         array = backend.asarray(array, wanted)
     elif array.dtype != wanted:
         array = cast(array, wanted)

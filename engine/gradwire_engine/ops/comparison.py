@@ -7,6 +7,7 @@ from typing import Any
 from ..autograd.functional import F
 from ..autograd.registry import derivative, kernel
 from ..runtime.arrays import Array, Namespace
+from ..runtime.casting import saturated
 from .pointwise import is_number
 
 _COMPARISONS = {
@@ -45,10 +46,10 @@ def _register(name: str, function: str, operands: int) -> None:
 def _register_comparison(name: str, function: str) -> None:
     @kernel(name, half=True)
     def compare(xp: Namespace, x: Array, y: Any) -> Array:
-        if x.dtype.itemsize == 2 and x.dtype.kind in "fV":
-            # A number is compared as the half it becomes: 0.1 equals the float16 nearest to it.
+        if x.dtype.itemsize <= 2 and x.dtype.kind in "fV":
+            # A number is compared as the short float it becomes: 0.1 equals the float16 nearest to it.
             if is_number(y):
-                y = float(x.dtype.type(y))
+                y = float(x.dtype.type(saturated(y, x.dtype)))
             else:
                 y = y.astype("f")
             x = x.astype("f")

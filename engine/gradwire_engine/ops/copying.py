@@ -16,7 +16,9 @@ from ..runtime.arrays import Array, Namespace, Native, native
 
 
 @kernel("clone")
-def clone(xp: Namespace, x: Array, row_major: bool) -> Array:
+def clone(xp: Namespace, x: Array, row_major: bool, channels_last: bool) -> Array:
+    if channels_last:  # copied in the order of memory, seen in that of dimensions
+        return xp.moveaxis(xp.moveaxis(x, 1, -1).copy(order="C"), -1, 1)
     return x.copy(order="C" if row_major else "K")
 
 
@@ -33,7 +35,10 @@ def cast(x: Array, dtype: Native) -> Array:
 
 
 @kernel("to", announced=True, across=True)
-def to(xp: Namespace, out: Meta, x: Array, dtype: DType | None, device: str | None, copy: bool) -> Array:
+def to(
+    xp: Namespace, out: Meta, x: Array, dtype: DType | None, device: str | None, copy: bool, row_major: bool,
+    channels_last: bool,
+) -> Array:  # fmt: skip
     return cast(x, native(out.dtype))
 
 
@@ -57,7 +62,9 @@ def fitting(value: Any, dtype: Native) -> complex:
     if kind == "b":
         return bool(value)
     if kind not in "iu":
-        return float(value) if kind == "V" and type(value) is int else value  # bfloat16 takes none above 63 bits
+        if dtype.num < casting.FOREIGN or isinstance(value, complex):
+            return value
+        return casting.saturated(float(value), dtype)  # ml_dtypes takes no integers above 63 bits
     if value != value or value in (float("inf"), float("-inf")):
         raise KernelError(f"{value} does not fit into {dtype}")
     value = int(value)

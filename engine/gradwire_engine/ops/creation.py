@@ -25,7 +25,7 @@ def upload(xp: Namespace, out: Meta, data: Any, dtype: DType, size: tuple[int, .
 
 
 @kernel("zeros", "empty", announced=True)
-def zeros(xp: Namespace, out: Meta, size: tuple[int, ...], dtype: DType | None, device: str) -> Array:
+def zeros(xp: Namespace, out: Meta, size: tuple[int, ...], dtype: DType | None, device: str, *order: bool) -> Array:
     return xp.zeros(out.shape, native(out.dtype))
 
 
@@ -45,17 +45,19 @@ def _filled(xp: Namespace, out: Meta, value: complex) -> Array:
 
 
 @kernel("zeros_like", "empty_like", announced=True)
-def zeros_like(xp: Namespace, out: Meta, x: Array, dtype: DType | None, device: str | None) -> Array:
+def zeros_like(xp: Namespace, out: Meta, x: Array, dtype: DType | None, device: str | None, *order: bool) -> Array:
     return xp.zeros(out.shape, native(out.dtype))
 
 
 @kernel("ones_like", announced=True)
-def ones_like(xp: Namespace, out: Meta, x: Array, dtype: DType | None, device: str | None) -> Array:
+def ones_like(xp: Namespace, out: Meta, x: Array, dtype: DType | None, device: str | None, *order: bool) -> Array:
     return xp.ones(out.shape, native(out.dtype))
 
 
 @kernel("full_like", announced=True)
-def full_like(xp: Namespace, out: Meta, x: Array, value: complex, dtype: DType | None, device: str | None) -> Array:
+def full_like(
+    xp: Namespace, out: Meta, x: Array, value: complex, dtype: DType | None, device: str | None, *order: bool
+) -> Array:
     return _filled(xp, out, value)
 
 

@@ -11,7 +11,7 @@ from ..runtime.arrays import Array, Namespace
 def hash_tensor(xp: Namespace, x: Array, dim: int | tuple[int, ...] | None, keepdim: bool, mode: int) -> Array:
     axes = axes_of(x, dim)
     kept = [n for i, n in enumerate(x.shape) if i not in axes]
-    bits = xp.moveaxis(x.view(xp.int64), axes, range(len(axes))).reshape(count(x, axes), *kept)
+    bits = xp.moveaxis(x.view(xp.uint64), axes, range(len(axes))).reshape(count(x, axes), *kept)
     while len(bits) > 1:  # CuPy's bitwise_xor has no reduce
         half = len(bits) // 2
         folded = bits[:half] ^ bits[half : 2 * half]

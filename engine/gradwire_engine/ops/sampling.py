@@ -24,7 +24,9 @@ def rand(xp: Namespace, random: Generator, out: Meta, size: tuple[int, ...], dty
 
 
 @kernel("rand_like", announced=True)
-def rand_like(xp: Namespace, random: Generator, out: Meta, x: Array, dtype: DType | None, device: str | None) -> Array:
+def rand_like(
+    xp: Namespace, random: Generator, out: Meta, x: Array, dtype: DType | None, device: str | None, *order: bool
+) -> Array:
     return random.uniform(xp, out.shape, out.dtype)
 
 
@@ -36,7 +38,9 @@ def randn(
 
 
 @kernel("randn_like", announced=True)
-def randn_like(xp: Namespace, random: Generator, out: Meta, x: Array, dtype: DType | None, device: str | None) -> Array:
+def randn_like(
+    xp: Namespace, random: Generator, out: Meta, x: Array, dtype: DType | None, device: str | None, *order: bool
+) -> Array:
     return random.normal(xp, out.shape, out.dtype)
 
 
@@ -50,8 +54,9 @@ def randint(
 
 @kernel("randint_like", announced=True)
 def randint_like(
-    xp: Namespace, random: Generator, out: Meta, x: Array, low: int, high: int, dtype: DType | None, device: str | None
-) -> Array:
+    xp: Namespace, random: Generator, out: Meta, x: Array, low: int, high: int, dtype: DType | None, device: str | None,
+    *order: bool,
+) -> Array:  # fmt: skip
     return random.integers(xp, out.shape, low, high)
 
 

@@ -24,7 +24,7 @@ Namespace: TypeAlias = ModuleType
 """The array library that a kernel gets as ``xp``: NumPy or CuPy."""
 
 _NATIVE: Final[dict[DType, Native]] = {
-    dtype: np.dtype(ml_dtypes.bfloat16 if dtype is dtypes.bfloat16 else dtype.name) for dtype in dtypes.ALL
+    dtype: np.dtype(getattr(ml_dtypes, dtype.name, dtype.name)) for dtype in dtypes.ALL
 }
 _FROM_NATIVE: Final[dict[Native, DType]] = {native: dtype for dtype, native in _NATIVE.items()}
 

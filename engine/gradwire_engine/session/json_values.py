@@ -17,6 +17,7 @@ from gradwire_protocol.errors import MalformedFrame, ShapeError
 from gradwire_protocol.meta import Shape
 
 from ..runtime.arrays import Array, native
+from ..runtime.casting import cast
 
 SAFE_INTEGER: Final = 2**53
 _SPELLED: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
@@ -39,9 +40,14 @@ def to_json(array: Array, dtype: DType) -> Any:
         values = array.astype(np.float64)
         return values.tolist() if np.isfinite(values).all() else _map(values.tolist(), _spell_float)
     values = array.tolist()
-    if dtype.name == "int64" and array.size and bool(((array >= SAFE_INTEGER) | (array <= -SAFE_INTEGER)).any()):
+    if dtype.name in ("int64", "uint64") and array.size and _beyond(array):
         return _map(values, lambda v: v if -SAFE_INTEGER < v < SAFE_INTEGER else str(v))
     return values
+
+
+def _beyond(array: Array) -> bool:
+    """Whether some integer is not exact as a JSON number of every language."""
+    return bool((array >= SAFE_INTEGER).any() or (array.dtype.kind == "i" and (array <= -SAFE_INTEGER).any()))
 
 
 def _spell_float(value: float) -> float | str:
@@ -65,6 +71,8 @@ def from_json(values: Any, dtype: DType, shape: Shape) -> Array:
     _collect(values, shape, 0, flat)
     numbers = [_number(v, dtype) for v in flat]
     try:
+        if dtype.for_storage and dtype.is_floating_point:
+            return cast(np.array(numbers, np.float64), native(dtype)).reshape(shape)
         return np.array(numbers, dtype=native(dtype)).reshape(shape)
     except (OverflowError, ValueError) as error:
         raise MalformedFrame(f"a value does not fit into {dtype.name}: {error}") from None

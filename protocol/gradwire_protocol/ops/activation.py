@@ -242,7 +242,9 @@ def glu(self: Tensor, dim: int = -1) -> Inference:
         raise ShapeError(f"glu: dimension {dim} of {list(self.shape)} cannot be halved")
     require("glu", self.dtype, (FLOATING,))
     shape = (*self.shape[:at], self.shape[at] // 2, *self.shape[at + 1 :])
-    return new(shape, self.dtype, self.device, compute=self.dtype)
+    half = meta(shape, self.dtype, self.device, self.stride)
+    stride = elementwise_stride(shape, [half, half])
+    return new(shape, self.dtype, self.device, compute=self.dtype, stride=stride)
 
 
 def check_dropout(name: str, self: Meta, p: float) -> None:

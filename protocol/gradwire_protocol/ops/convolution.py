@@ -13,7 +13,7 @@ from ..autocast import LOWER
 from ..costs import Cost, numel
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..meta import Inference, Meta, Shape, new
-from ..shapes import channels_last_stride, common_device
+from ..shapes import channels_last_stride, common_device, rows_channels_last_stride
 from ..table import Tensor, gradients, op
 from .matrix import fits, need_numbers
 
@@ -116,10 +116,11 @@ def _need_groups(name: str, groups: int) -> None:
 
 
 def _result(
-    count: int, self: Meta, weight: Meta, bias: Meta | None, channels: int, extents: Shape, geometry: Geometry
-) -> Inference:
+    count: int, self: Meta, weight: Meta, bias: Meta | None, channels: int, extents: Shape, geometry: Geometry,
+    groups: int,
+) -> Inference:  # fmt: skip
     shape = (*self.shape[: -count - 1], channels, *extents)
-    stride = channels_last_stride(self, shape) or channels_last_stride(weight, shape) if _keeps_format(self) else None
+    stride = _format(count, self, weight, shape, geometry, groups)
     node = "SqueezeBackward1" if self.ndim == count + 1 else "ConvolutionBackward0"
     node = "AddBackward0" if self.dtype.is_complex and self.ndim == count + 2 else node
     result = new(shape, self.dtype, common_device(self, weight, bias), compute=self.dtype, stride=stride, grad_fn=node)
@@ -128,9 +129,35 @@ def _result(
     return result
 
 
-def _keeps_format(self: Meta) -> bool:
-    # Volumes keep the format only where oneDNN computes them, which is not in double precision or integers.
-    return self.ndim == 4 or (self.dtype.is_floating_point and self.dtype.itemsize <= 4)
+def _format(count: int, self: Meta, weight: Meta, shape: Shape, geometry: Geometry, groups: int) -> Shape | None:
+    """The result's strides: channels last where the input or the weight are. PyTorch gives an input of one dimension
+    another order before it looks at it, and an input without a batch one that suggests none."""
+    if self.ndim == count + 1:
+        kept = count < 3 or _keeps_volumes(self, 1, geometry, groups)
+        found = _format_of(count, None, weight, (1, *shape)) if kept else None
+        return None if found is None else found[1:]
+    if count == 3 and not _keeps_volumes(self, self.shape[0], geometry, groups):
+        return None
+    return _format_of(count, self, weight, shape)
+
+
+def _format_of(count: int, self: Meta | None, weight: Meta, shape: Shape) -> Shape | None:
+    if count == 1:
+        return rows_channels_last_stride(weight, shape)
+    found = None if self is None else channels_last_stride(self, shape)
+    return found or channels_last_stride(weight, shape)
+
+
+def _keeps_volumes(self: Meta, batch: int, geometry: Geometry, groups: int) -> bool:
+    """Whether PyTorch gives volumes to oneDNN, which keeps the format: no double precision, no integers, no complex
+    numbers, and no single small volume."""
+    if not self.dtype.is_floating_point or self.dtype.itemsize > 4:
+        return False
+    large = prod(self.shape[:-1]) > _LARGE_VOLUME or min(geometry.kernel[1:]) > 3
+    return batch > 1 or groups > 1 or large
+
+
+_LARGE_VOLUME: Final = 20_480
 
 
 def _convolution(
@@ -146,7 +173,7 @@ def _convolution(
         padded = [n + p + q for n, p, q in zip(self.shape[-count:], geometry.before, geometry.after, strict=True)]
         reach = [d * (k - 1) + 1 for d, k in zip(geometry.dilation, geometry.kernel, strict=True)]
         raise ShapeError(f"{name}: the padded input, {padded}, is smaller than the kernel's reach, {reach}")
-    return _result(count, self, weight, bias, weight.shape[0], extents, geometry)
+    return _result(count, self, weight, bias, weight.shape[0], extents, geometry, groups)
 
 
 def _windows(made: int, weight: Meta) -> int:
@@ -227,7 +254,7 @@ def _transposed(
     _check(name, count, self, weight, bias, groups, weight.shape[0] if weight.ndim else 0, channels)
     geometry = Geometry(name, weight.shape[2:], stride, padding, dilation)
     extents = transposed_extents(name, self.shape[-count:], geometry, output_padding)
-    return _result(count, self, weight, bias, channels, extents, geometry)
+    return _result(count, self, weight, bias, channels, extents, geometry, groups)
 
 
 def transposed_extents(name: str, extents: Shape, geometry: Geometry, output_padding: Size) -> Shape:

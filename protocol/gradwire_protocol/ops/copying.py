@@ -6,15 +6,19 @@ from ..dtypes import BOOLEAN, COMPLEX, FLOATING, DType
 from ..errors import DTypeError, ShapeError
 from ..meta import Inference, Meta, new, nothing, view
 from ..promotion import ScalarKind
-from ..shapes import broadcast, preserved_stride
+from ..shapes import broadcast, copied_stride
 from ..table import Element, Expanded, Tensor, gradients, op
 
 
-@op(grad_fn="CloneBackward0", linear=True, elementwise=True, duplicates=True, keyword_only=("row_major",))
+@op(
+    grad_fn="CloneBackward0", linear=True, elementwise=True, duplicates=True,
+    keyword_only=("row_major", "channels_last"),
+)  # fmt: skip
 @gradients("grad")
-def clone(self: Tensor, row_major: bool = False) -> Inference:
-    """A copy in new memory: in row-major order, else in the memory order of ``self`` where that is dense."""
-    return new(self.shape, self.dtype, self.device, stride=None if row_major else preserved_stride(self))
+def clone(self: Tensor, row_major: bool = False, channels_last: bool = False) -> Inference:
+    """A copy in new memory: in row-major or channels-last order, else in the memory order of ``self`` where that is
+    dense."""
+    return new(self.shape, self.dtype, self.device, stride=copied_stride(self, row_major, channels_last))
 
 
 @op(grad_fn="CloneBackward0", exposed=("method",), linear=True, batched=True)
@@ -28,13 +32,17 @@ def contiguous(self: Tensor) -> Inference:
 
 @op(grad_fn="ToCopyBackward0", exposed=(), casts=True, linear=True, elementwise=True, duplicates=True)
 @gradients("grad")
-def to(self: Tensor, dtype: DType | None = None, device: str | None = None, copy: bool = False) -> Inference:
-    """A copy of ``self`` in another dtype or on another device, in the same memory order.
+def to(
+    self: Tensor, dtype: DType | None = None, device: str | None = None, copy: bool = False, row_major: bool = False,
+    channels_last: bool = False,
+) -> Inference:  # fmt: skip
+    """A copy of ``self`` in another dtype or on another device, in the same memory order unless one is asked for.
 
     Where neither changes it is still a copy (clients hand back the tensor itself, unless ``copy``). Floats become
     integers by dropping the fraction, complex numbers real ones by dropping the imaginary part.
     """
-    return new(self.shape, dtype or self.dtype, device or self.device, stride=preserved_stride(self))
+    stride = copied_stride(self, row_major, channels_last)
+    return new(self.shape, dtype or self.dtype, device or self.device, stride=stride)
 
 
 @op(

@@ -9,20 +9,25 @@ from ..dtypes import BOOLEAN, COMPLEX, FLOATING, DType, int64
 from ..errors import ArgumentError, ArgumentValueError, DTypeError
 from ..meta import Inference, Meta, new
 from ..promotion import DEFAULT_FLOAT, ScalarKind, default_of
-from ..shapes import check_size, preserved_stride
+from ..shapes import channels_last_order, check_size, copied_stride
 from ..table import Element, Float, Number, Out, Payload, Tensor, op
 
 FUNCTION = ("function",)
+LIKE = ("dtype", "device", "row_major", "channels_last")
+"""The keyword-only parameters of what makes a tensor like another."""
 
 
-def fresh(size: tuple[int, ...], dtype: DType | None, device: str) -> Inference:
+def fresh(size: tuple[int, ...], dtype: DType | None, device: str, channels_last: bool = False) -> Inference:
     """A new tensor of a size that the user gave; of the default float dtype unless another is named."""
-    return new(check_size(size), dtype or DEFAULT_FLOAT.get(), device)
+    shape = check_size(size)
+    stride = channels_last_order(shape) if channels_last else None
+    return new(shape, dtype or DEFAULT_FLOAT.get(), device, stride=stride)
 
 
-def resembling(self: Meta, dtype: DType | None, device: str | None) -> Inference:
-    """A new tensor with the shape, and where it is dense the memory order, of another."""
-    return new(self.shape, dtype or self.dtype, device or self.device, stride=preserved_stride(self))
+def resembling(self: Meta, dtype: DType | None, device: str | None, row_major: bool, channels_last: bool) -> Inference:
+    """A new tensor with the shape, and unless another is asked for (where it is dense) the memory order, of another."""
+    stride = copied_stride(self, row_major, channels_last)
+    return new(self.shape, dtype or self.dtype, device or self.device, stride=stride)
 
 
 def kind_of(number: object) -> ScalarKind:
@@ -51,9 +56,11 @@ def ones(size: tuple[int, ...], dtype: DType | None = None, device: str = "cpu")
 
 
 @op(exposed=FUNCTION, variadic="size", out=Out.MADE | Out.SILENT)
-def empty(size: tuple[int, ...], dtype: DType | None = None, device: str = "cpu") -> Inference:
+def empty(
+    size: tuple[int, ...], dtype: DType | None = None, device: str = "cpu", channels_last: bool = False
+) -> Inference:
     """A tensor of values that do not matter. They are zeros: memory of the past is shown to nobody."""
-    return fresh(size, dtype, device)
+    return fresh(size, dtype, device, channels_last)
 
 
 @op(exposed=FUNCTION, keyword_only=("dtype", "device"), out=Out.MADE | Out.SILENT)
@@ -65,30 +72,42 @@ def full(size: tuple[int, ...], fill_value: Element, dtype: DType | None = None,
     return new(check_size(size), dtype or default_of(kind.category), device)
 
 
-@op(exposed=FUNCTION, keyword_only=("dtype", "device"), elementwise=True)
-def zeros_like(self: Tensor, dtype: DType | None = None, device: str | None = None) -> Inference:
+@op(exposed=FUNCTION, keyword_only=LIKE, elementwise=True)
+def zeros_like(
+    self: Tensor, dtype: DType | None = None, device: str | None = None, row_major: bool = False,
+    channels_last: bool = False,
+) -> Inference:  # fmt: skip
     """Zeros in the shape, dtype and memory order of ``self``."""
-    return resembling(self, dtype, device)
+    return resembling(self, dtype, device, row_major, channels_last)
 
 
-@op(exposed=FUNCTION, keyword_only=("dtype", "device"), elementwise=True)
-def ones_like(self: Tensor, dtype: DType | None = None, device: str | None = None) -> Inference:
+@op(exposed=FUNCTION, keyword_only=LIKE, elementwise=True)
+def ones_like(
+    self: Tensor, dtype: DType | None = None, device: str | None = None, row_major: bool = False,
+    channels_last: bool = False,
+) -> Inference:  # fmt: skip
     """Ones in the shape, dtype and memory order of ``self``."""
-    return resembling(self, dtype, device)
+    return resembling(self, dtype, device, row_major, channels_last)
 
 
-@op(exposed=FUNCTION, keyword_only=("dtype", "device"), elementwise=True)
-def empty_like(self: Tensor, dtype: DType | None = None, device: str | None = None) -> Inference:
+@op(exposed=FUNCTION, keyword_only=LIKE, elementwise=True)
+def empty_like(
+    self: Tensor, dtype: DType | None = None, device: str | None = None, row_major: bool = False,
+    channels_last: bool = False,
+) -> Inference:  # fmt: skip
     """Values that do not matter, in the shape, dtype and memory order of ``self``. They are zeros."""
-    return resembling(self, dtype, device)
+    return resembling(self, dtype, device, row_major, channels_last)
 
 
-@op(exposed=FUNCTION, keyword_only=("dtype", "device"), elementwise=True)
-def full_like(self: Tensor, fill_value: Element, dtype: DType | None = None, device: str | None = None) -> Inference:
+@op(exposed=FUNCTION, keyword_only=LIKE, elementwise=True)
+def full_like(
+    self: Tensor, fill_value: Element, dtype: DType | None = None, device: str | None = None, row_major: bool = False,
+    channels_last: bool = False,
+) -> Inference:  # fmt: skip
     """One value in the shape, dtype and memory order of ``self``."""
     if kind_of(fill_value) is ScalarKind.COMPLEX and FLOATING >= (dtype or self.dtype).category > BOOLEAN:
         raise DTypeError(f"full_like: a complex value does not fit into a {(dtype or self.dtype).name} tensor")
-    return resembling(self, dtype, device)
+    return resembling(self, dtype, device, row_major, channels_last)
 
 
 @op(exposed=FUNCTION, keyword_only=("dtype", "device"), out=Out.MADE | Out.COUNTED)

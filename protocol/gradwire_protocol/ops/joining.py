@@ -6,31 +6,11 @@ from collections.abc import Sequence
 
 from ..dtypes import DType
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
-from ..meta import UNKNOWN, Inference, Meta, Shape, new
+from ..meta import UNKNOWN, Inference, Meta, Shape, meta, new
 from ..promotion import result_type
-from ..shapes import canonical_dim, common_device
+from ..shapes import canonical_dim, channels_last_order, channels_last_stride, common_device, view_stride
 from ..table import Out, Tensor, gradients, op
 from .views import extent_of, with_entry
-
-CHANNELS_LAST = {4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
-"""The order of dimensions, outermost first, of images and volumes whose channels are innermost."""
-
-
-def channels_last_stride(shape: Shape) -> Shape:
-    """Strides that keep the channels of a 4- or 5-dimensional tensor together."""
-    stride, step = [0] * len(shape), 1
-    for dim in reversed(CHANNELS_LAST[len(shape)]):
-        stride[dim] = step
-        step *= max(shape[dim], 1)
-    return tuple(stride)
-
-
-def is_channels_last(self: Meta) -> bool:
-    """Whether a tensor is laid out with its channels innermost, and not in row-major order, too."""
-    return (
-        self.ndim in CHANNELS_LAST and self.known and not self.contiguous
-        and self.stride == channels_last_stride(self.shape)
-    )  # fmt: skip
 
 
 def joined_dtype(tensors: Sequence[Meta]) -> DType:
@@ -62,8 +42,14 @@ def cat(tensors: list[Tensor], dim: int = 0) -> Inference:
             )
     extents = [t.shape[at] for t in real]
     shape = with_entry(first.shape, at, UNKNOWN if UNKNOWN in extents else sum(extents))
-    stride = channels_last_stride(shape) if all(is_channels_last(t) for t in tensors) else None
+    stride = _joined_stride(tensors, shape)
     return new(shape, dtype, device, compute=dtype, stride=stride)
+
+
+def _joined_stride(tensors: Sequence[Meta], shape: Shape) -> Shape | None:
+    """Channels last where all tensors are."""
+    kept = UNKNOWN not in shape and all(channels_last_stride(t, t.shape) is not None for t in tensors)
+    return channels_last_order(shape) if kept else None
 
 
 @op(grad_fn="StackBackward0", exposed=("function",), linear=True, out=Out.APART | Out.JOINS)
@@ -82,9 +68,10 @@ def stack(tensors: list[Tensor], dim: int = 0) -> Inference:
     shape = (*first.shape[:at], len(tensors), *first.shape[at:])
     dtype, device = joined_dtype(tensors), common_device(*tensors)
     stride = None
-    if at == 0 and all(is_channels_last(t) for t in tensors):
-        inner = channels_last_stride(first.shape)
-        stride = (max(first.numel, 1), *inner)
+    if at < first.ndim:  # in PyTorch they are joined along that dimension, which is then divided
+        joined = with_entry(first.shape, at, first.shape[at] * len(tensors))
+        order = _joined_stride(tensors, joined)
+        stride = None if order is None else view_stride(meta(joined, dtype, device, order), shape)
     return new(shape, dtype, device, compute=dtype, stride=stride)
 
 

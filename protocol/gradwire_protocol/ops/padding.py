@@ -67,7 +67,7 @@ def pad(self: Tensor, pad: tuple[int, ...], mode: str = "constant", value: Float
     if 0 in self.shape[-count:]:
         raise ShapeError(f"pad: mode {mode!r} has nothing to repeat in shape {list(self.shape)}")
     node = f"{_NODES[mode]}{count}DBackward0" if mode in _NODES else "CopySlices"
-    stride = channels_last_stride(self, shape) if mode != "circular" and count == 2 else None
+    stride = channels_last_stride(self, shape) if mode != "circular" else None
     return new(shape, self.dtype, self.device, stride=stride, grad_fn=node)
 
 

@@ -9,7 +9,7 @@ from ..costs import Cost, OpCall
 from ..dtypes import BOOLEAN, INTEGRAL, int64
 from ..errors import ArgumentError, ArgumentValueError, ShapeError, Unsupported
 from ..meta import Inference, Meta, Shape, new, several
-from ..shapes import channels_last_stride, window_extent
+from ..shapes import channels_last_stride, rows_channels_last_stride, window_extent
 from ..table import Out, Tensor, gradients, op
 from .convolution import Size, spatial
 
@@ -132,7 +132,11 @@ def max_pool1d_with_indices(
     padding: int | tuple[int, ...] = 0, dilation: int | tuple[int, ...] = 1, ceil_mode: bool = False,
 ) -> Inference:  # fmt: skip
     """:func:`max_pool1d`, and the index of each maximum along the last dimension."""
-    return _with_indices(_max(1, self, kernel_size, stride, padding, dilation, ceil_mode))
+    found = _max(1, self, kernel_size, stride, padding, dilation, ceil_mode)
+    (out,) = found.outs
+    order = rows_channels_last_stride(self, out.shape)
+    values = new(out.shape, out.dtype, out.device, compute=found.compute, stride=order, grad_fn=found.grad_fn)
+    return _with_indices(values)
 
 
 @op(results=2, grad_fn="MaxPool2DWithIndicesBackward0", exposed=("function",), cost=_pooled(2))
@@ -185,6 +189,13 @@ def _need_outputs(name: str, grad: Meta, self: Meta, result: Meta, kernel: Shape
         raise ShapeError(f"{name}: shapes {list(grad.shape)}, {list(self.shape)} and {list(result.shape)} do not match")
 
 
+def _format(count: int, self: Meta, shape: Shape) -> Shape | None:
+    """The strides of means, and of maxima of windows that adapt: volumes keep no format."""
+    if count == 1:
+        return rows_channels_last_stride(self, shape)
+    return channels_last_stride(self, shape) if count == 2 else None
+
+
 def _mean(
     count: int, self: Meta, kernel: Size, stride: Size | None, padding: Size, ceil_mode: bool, divisor: int | None
 ) -> Inference:
@@ -195,7 +206,7 @@ def _mean(
     if self.dtype.category == BOOLEAN or self.dtype.is_complex:
         raise Unsupported(f"{name} is not defined on {self.dtype.name}")
     shape = (*self.shape[:-count], *pool.outputs)
-    last = channels_last_stride(self, shape) if count == 2 else None
+    last = _format(count, self, shape)
     node = "SqueezeBackward1" if count == 1 else f"AvgPool{count}DBackward0"
     return new(shape, self.dtype, self.device, compute=self.dtype, stride=last, grad_fn=node)
 
@@ -280,9 +291,10 @@ def _adaptive(name: str, count: int, self: Meta, output_size: Outputs, per_chann
 
 def _adaptive_mean(count: int, self: Meta, output_size: Outputs) -> Inference:
     shape = _adaptive(f"adaptive_avg_pool{count}d", count, self, output_size, False)
-    last = channels_last_stride(self, shape) if count == 2 else None
+    last = _format(count, self, shape)
     whole = prod(shape[-count:]) == 1
-    node = "SqueezeBackward1" if count == 1 else "MeanBackward1" if whole else f"AdaptiveAvgPool{count}DBackward0"
+    mean = "MeanBackward1" if last is None else "AsStridedBackward1"
+    node = "SqueezeBackward1" if count == 1 else mean if whole else f"AdaptiveAvgPool{count}DBackward0"
     found = new(shape, self.dtype, self.device, compute=self.dtype, stride=last, grad_fn=node)
     found.scratch = 0 if whole else _averaging(self.shape[-count:], shape[-count:])
     return found
@@ -330,7 +342,7 @@ def adaptive_avg_pool_backward(grad: Tensor, extents: tuple[int, ...]) -> Infere
 def _adaptive_max(count: int, self: Meta, output_size: Outputs) -> Inference:
     shape = _adaptive(f"adaptive_max_pool{count}d", count, self, output_size, True)
     node = "SqueezeBackward1" if count == 1 else f"AdaptiveMaxPool{count}DBackward0"
-    last = channels_last_stride(self, shape) if count == 2 else None
+    last = _format(count, self, shape)
     return _with_indices(new(shape, self.dtype, self.device, compute=self.dtype, stride=last, grad_fn=node))
 
 

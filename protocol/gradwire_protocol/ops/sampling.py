@@ -11,9 +11,9 @@ from ..dtypes import BOOLEAN, COMPLEX, FLOATING, INTEGRAL, DType, bfloat16, bool
 from ..errors import ArgumentError, DTypeError, ShapeError, Unsupported
 from ..meta import Inference, Meta, new, nothing
 from ..promotion import ScalarKind
-from ..shapes import broadcast, check_size, common_device, elementwise, like
+from ..shapes import broadcast, check_size, common_device, elementwise
 from ..table import Float, Out, Position, Tensor, gradients, op
-from .creation import fresh, resembling
+from .creation import LIKE, fresh, resembling
 
 FUNCTION = ("function",)
 METHOD = ("method",)
@@ -113,10 +113,13 @@ def rand(size: tuple[int, ...], dtype: DType | None = None, device: str = "cpu")
     return _continuous("rand", fresh(size, dtype, device))
 
 
-@op(random=True, exposed=FUNCTION, keyword_only=("dtype", "device"), elementwise=True)
-def rand_like(self: Tensor, dtype: DType | None = None, device: str | None = None) -> Inference:
+@op(random=True, exposed=FUNCTION, keyword_only=LIKE, elementwise=True)
+def rand_like(
+    self: Tensor, dtype: DType | None = None, device: str | None = None, row_major: bool = False,
+    channels_last: bool = False,
+) -> Inference:  # fmt: skip
     """Numbers uniform in [0, 1), in the shape and dtype of ``self``."""
-    return _continuous("rand_like", resembling(self, dtype, device))
+    return _continuous("rand_like", resembling(self, dtype, device, row_major, channels_last))
 
 
 @op(random=True, exposed=FUNCTION, variadic="size", out=Out.MADE | Out.SILENT)
@@ -125,10 +128,13 @@ def randn(size: tuple[int, ...], dtype: DType | None = None, device: str = "cpu"
     return _continuous("randn", fresh(size, dtype, device))
 
 
-@op(random=True, exposed=FUNCTION, keyword_only=("dtype", "device"), elementwise=True)
-def randn_like(self: Tensor, dtype: DType | None = None, device: str | None = None) -> Inference:
+@op(random=True, exposed=FUNCTION, keyword_only=LIKE, elementwise=True)
+def randn_like(
+    self: Tensor, dtype: DType | None = None, device: str | None = None, row_major: bool = False,
+    channels_last: bool = False,
+) -> Inference:  # fmt: skip
     """Numbers of the normal distribution with mean 0 and variance 1, in the shape and dtype of ``self``."""
-    return _continuous("randn_like", resembling(self, dtype, device))
+    return _continuous("randn_like", resembling(self, dtype, device, row_major, channels_last))
 
 
 @op(random=True, exposed=(), out=Out.MADE | Out.SILENT)
@@ -141,10 +147,11 @@ def randint(
 
 @op(random=True, exposed=(), elementwise=True)
 def randint_like(
-    self: Tensor, low: Position, high: Position, dtype: DType | None = None, device: str | None = None
-) -> Inference:
+    self: Tensor, low: Position, high: Position, dtype: DType | None = None, device: str | None = None,
+    row_major: bool = False, channels_last: bool = False,
+) -> Inference:  # fmt: skip
     """Integers from ``low`` up to but without ``high``, in the shape and dtype of ``self``."""
-    return _discrete("randint_like", low, high, resembling(self, dtype, device))
+    return _discrete("randint_like", low, high, resembling(self, dtype, device, row_major, channels_last))
 
 
 @op(random=True, exposed=FUNCTION, keyword_only=("dtype", "device"), cost=SORTING, out=Out.MADE | Out.SILENT)
@@ -179,7 +186,9 @@ def normal(
         raise ArgumentError("normal: size is given only with two numbers")
     operands = [value if isinstance(value, Meta) else ScalarKind.FLOAT for value in (mean, std)]
     names = {(True, False): "NormalBackward1", (False, True): "NormalBackward2", (True, True): "NormalBackward3"}
-    inferred = elementwise(*operands, grad_fn=names[isinstance(mean, Meta), isinstance(std, Meta)])
+    drawn = elementwise(*operands).outs[0]
+    node = names[isinstance(mean, Meta), isinstance(std, Meta)]
+    inferred = new(drawn.shape, drawn.dtype, drawn.device, grad_fn=node)
     return _continuous("normal", inferred if isinstance(std, Meta) else inferred.checking(_check_normal))
 
 
@@ -196,7 +205,7 @@ def bernoulli(self: Tensor, p: Float | None = None) -> Inference:
     """
     if p is None:
         require("bernoulli", self.dtype, (FLOATING,))
-    inferred = like(self)
+    inferred = new(self.shape, self.dtype, self.device)
     return inferred if p is None else inferred.checking(_probability("bernoulli"))
 
 

@@ -19,7 +19,7 @@ from ..graph.graph_mirror import AccumulateGrad, Edge, Node, arrivals_of, edge_o
 from ..graph.save_policy import check, executed, free
 from ..graph.vmap_levels import Levels
 from ..session.session import Session
-from ..surface.creation import zeros_like
+from ..surface.creation_like import zeros_like
 from ..tensor.tensor import NO_GRAD, UNKNOWN_GRAD, Tensor
 from . import batched_gradients as batched
 from .backward_listeners import LISTENERS, tell_listeners
@@ -53,7 +53,7 @@ def _roots(tensors: list[Tensor], gradients: list[Tensor | None]) -> list[Edge]:
         edge = edge_of(tensor)
         if edge is None:
             raise GraphError(
-                f"a {tensor._meta!r} tensor does not require grad and has no history: nothing to differentiate"
+                f"a {tensor._form!r} tensor does not require grad and has no history: nothing to differentiate"
             )
         check_gradient(tensor._known_meta(), None if gradient is None else gradient._known_meta())
         starts.append(edge)
@@ -297,7 +297,7 @@ def grad(
                 f"{session.id}: no gradient of one can reach the other"
             )
         if not tensor.requires_grad:
-            raise GraphError(f"input {i}, a {tensor._meta!r} tensor, does not require grad")
+            raise GraphError(f"input {i}, a {tensor._form!r} tensor, does not require grad")
     nodes = reachable([node for node, _ in starts])
     edges = [edge_of(tensor) for tensor in sources]
     targets = [edge for edge in edges if edge is not None]
@@ -307,7 +307,7 @@ def grad(
     for i, hit in enumerate(hits):
         if not hit and not unused_allowed:
             raise GraphError(
-                f"input {i}, a {sources[i]._meta!r} tensor, was not used for the outputs; pass allow_unused=True "
+                f"input {i}, a {sources[i]._form!r} tensor, was not used for the outputs; pass allow_unused=True "
                 "to get None for it, or materialize_grads=True to get zeros"
             )
     if materialize_grads and any(not hits[i] for i in edges_among(inputs)):

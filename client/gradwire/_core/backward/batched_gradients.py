@@ -52,7 +52,7 @@ def result_levels(roots: list[Tensor], sources: list[Any], gradients: list[Tenso
     for i, tensor in enumerate(sources):
         if of_roots - set(tensor._levels):
             raise GraphError(
-                f"input {i}, a {tensor._meta!r} tensor, is the same for all samples of a vmap, and the outputs differ "
+                f"input {i}, a {tensor._form!r} tensor, is the same for all samples of a vmap, and the outputs differ "
                 "between them: the gradient would be a sum over samples. Use gradwire.func.grad inside vmap"
             )
         found.append(tuple(sorted({*tensor._levels, *seeds})))

@@ -152,7 +152,7 @@ class CheckpointRegion:
         for argument, version in self._versions:
             if argument._version != version:
                 raise GraphError(
-                    f"a {argument._meta!r} argument of the checkpointed function has been changed in place since (it "
+                    f"a {argument._form!r} argument of the checkpointed function has been changed in place since (it "
                     f"is at version {argument._version}, and was passed at {version}): backward would run the "
                     "function on other numbers. Clone it first, or change it out of place"
                 )
@@ -242,7 +242,7 @@ class _Enough(BaseException):
 
 
 def _has_version(value: Any) -> bool:
-    return hasattr(value, "_meta") and not value._inference
+    return hasattr(value, "_form") and not value._inference
 
 
 def _casts_as_now() -> AbstractContextManager[None]:

@@ -114,7 +114,7 @@ def refuse_former_leaf(node: Node) -> None:
     """
     if type(node) is AccumulateGrad and node.variable._node is not None:
         raise GraphError(
-            f"a {node.variable._meta!r} tensor was a leaf when the graph was recorded; {describe(node.variable._node)} "
+            f"a {node.variable._form!r} tensor was a leaf when the graph was recorded; {describe(node.variable._node)} "
             "has written to it since, so a gradient of what it was has nowhere to go. Clone it before it is written to"
         )
 
@@ -157,7 +157,7 @@ def prepare_inference(leaves: Iterable[Tensor], create_graph: bool) -> None:
             anew.append(leaf)
         elif leaf._grad_inference and not inferring:
             raise GraphError(
-                f"backward adds in place to the .grad of a {leaf._meta!r} leaf, which was made in inference mode: set "
+                f"backward adds in place to the .grad of a {leaf._form!r} leaf, which was made in inference mode: set "
                 "it to None, or to a clone"
             )
     for leaf in anew:

@@ -96,7 +96,7 @@ class FunctionCtx(Node):
 
     def no_tangent(self, value: Any) -> Any:
         """The tangent of an argument that has none: zeros for a tensor, where gradients are materialized."""
-        if not isinstance(value, Tensor) or not self.materialize_grads or not value._meta.dtype.carries_gradient:
+        if not isinstance(value, Tensor) or not self.materialize_grads or not value._form.dtype.carries_gradient:
             return None
         with no_grad():
             return value.detach().new_zeros(tuple(value.shape))
@@ -224,7 +224,7 @@ class FunctionCtx(Node):
                 f"{described.dtype.name}: return its real part, or a float"
             )
         try:
-            fits = broadcast(gradient._known_meta().shape, wanted) == gradient._meta.shape
+            fits = broadcast(gradient._known_meta().shape, wanted) == gradient._form.shape
         except ShapeError:
             fits = False
         if not fits:
@@ -396,7 +396,7 @@ def _wrap(cls: type[Function], context: Any, inputs: list[Any], outputs: list[An
             results.append(output)
             continue
         is_input, is_changed = _among(output, inputs), _among(output, dirty)
-        flows = recording and output._meta.dtype.carries_gradient and not _among(output, plain)
+        flows = recording and output._form.dtype.carries_gradient and not _among(output, plain)
         if is_changed and not (flows and output._base_tensor is not None):
             output._bump()
         if is_changed and flows:
@@ -417,8 +417,8 @@ def _wrap(cls: type[Function], context: Any, inputs: list[Any], outputs: list[An
             attached.append(i)
         results.append(given[i])
     if recording:
-        context.edges = tuple([edge_of(t) if t._meta.dtype.carries_gradient else None for t in inputs])
-        outs = tuple([t._meta if isinstance(t, Tensor) else _NO_TENSOR for t in results])
+        context.edges = tuple([edge_of(t) if t._form.dtype.carries_gradient else None for t in inputs])
+        outs = tuple([t._form if isinstance(t, Tensor) else _NO_TENSOR for t in results])
         context.signature = NodeSignature(context.label, outs)
         context._kinds = tuple([isinstance(t, Tensor) for t in results])
         context._attached = tuple(attached)
@@ -427,7 +427,7 @@ def _wrap(cls: type[Function], context: Any, inputs: list[Any], outputs: list[An
         values = [context.label, inputs, tensors, tuple(attached), tuple(changed)]
         number = session.record(TABLE["attach_function"], values, 1)
         context.part.custom = True
-        context.part.place = Tensor._make(session, number, meta((0,), inputs[0].dtype, inputs[0]._meta.device))
+        context.part.place = Tensor._make(session, number, meta((0,), inputs[0].dtype, inputs[0]._form.device))
         if attached and MODES.flags & INFERENCE_MODE:
             MODES.expect_inference_leaves()
         for i in (*changed, *written):

@@ -48,7 +48,7 @@ def with_tangents(cls: Any, args: tuple[Any, ...], separate: bool, level: Forwar
         if not isinstance(value, Tensor):
             made.append(value)
             continue
-        if i in context._undifferentiated or not value._meta.dtype.carries_gradient:
+        if i in context._undifferentiated or not value._form.dtype.carries_gradient:
             if isinstance(tangent, Tensor):
                 raise GraphError(f"the jvp of {cls.__name__} returned tangent {i} for a result without one: None there")
             made.append(value)

@@ -29,7 +29,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """
     edge = edge_of(tensor)
     if edge is None:
-        raise GraphError(f"a {tensor._meta!r} tensor that does not require grad has no gradient edge")
+        raise GraphError(f"a {tensor._form!r} tensor that does not require grad has no gradient edge")
     if not isinstance(edge[0], AccumulateGrad):
         remember_tensor(edge[0], tensor)  # the edge may outlive the tensor
     return GradientEdge(shown(edge[0]), edge[1])
@@ -67,7 +67,7 @@ def _tensor_at(edge: GradientEdge) -> Any:
         memory = place.new_empty((), dtype=described.dtype, device=described.device).expand(described.shape)
     session = place._session
     number = session.record(TABLE["rejoin"], [memory, place, slot], 1)
-    return Tensor._make(session, number, memory._meta, node, slot)
+    return Tensor._make(session, number, memory._form, node, slot)
 
 
 __all__ = ["GradientEdge", "edges_among", "get_gradient_edge", "tensors_at"]

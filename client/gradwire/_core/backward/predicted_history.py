@@ -35,7 +35,7 @@ class KnownGradients(tuple[Any, ...]):
         """The gradient that a tensor is."""
         found = KnownGradients(edge_of(tensor) or CONSTANT)
         cell = tensor._cell()
-        found.memory = cell, cell[0], 0, tensor._id, tensor._meta
+        found.memory = cell, cell[0], 0, tensor._id, tensor._form
         return found
 
     @staticmethod
@@ -140,7 +140,7 @@ def begin(root: Tensor, gradient: Tensor | None) -> Gradient:
     if gradient.dtype is root.dtype:
         return KnownGradients.of(gradient)
     edge = edge_of(gradient)
-    return CONSTANT if edge is None else (PredictedNode("to", (edge,), (root._meta,)), 0)
+    return CONSTANT if edge is None else (PredictedNode("to", (edge,), (root._form,)), 0)
 
 
 def accumulated(leaf: Tensor, gradient: Gradient) -> Gradient:
@@ -148,8 +148,8 @@ def accumulated(leaf: Tensor, gradient: Gradient) -> Gradient:
     if gradient is None:
         return _of_grad(leaf)
     if leaf._grad_state == NO_GRAD:
-        return (PredictedNode(_first_name(leaf), (gradient,), (leaf._meta,)), 0) if gradient else CONSTANT
-    return added(_of_grad(leaf), gradient, leaf._meta)
+        return (PredictedNode(_first_name(leaf), (gradient,), (leaf._form,)), 0) if gradient else CONSTANT
+    return added(_of_grad(leaf), gradient, leaf._form)
 
 
 def _first_name(leaf: Tensor) -> str:

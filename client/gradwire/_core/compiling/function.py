@@ -234,7 +234,7 @@ class CompiledCall:
                 raise NotReplayable("an argument belongs to another session than the current one")
             if attributes_of(tensor):
                 raise NotReplayable(f"an argument carries attributes of the program's: {attributes_of(tensor)}")
-            if tensor._levels or not tensor._meta.known or tensor._id < 0:
+            if tensor._levels or not tensor._form.known or tensor._id < 0:
                 raise NotReplayable("an argument is mapped, on the meta device, or of a shape that depends on data")
         self.key = tuple(key)
 

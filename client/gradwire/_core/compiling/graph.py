@@ -13,10 +13,12 @@ from ..backward.predicted_history import PredictedNode
 from ..graph.graph_mirror import AccumulateGrad, Edge, Node, edge_of, next_seq
 from ..graph.node_signature import NodeSignature
 from ..graph.save_policy import KEPT, MISSING
+from ..tensor.memory import ITSELF, memory_of
+from ..tensor.own_attributes import everything
 from ..tensor.tensor import Tensor
 from .state import CONSTANTS, NotReplayable
 
-_NOT_KEPT: Final = frozenset({"_row_of", "_last_read", "_accumulator", "_grad_proxy"})
+_NOT_KEPT: Final = frozenset({"_row_of", "_last_read", "_accumulator", "_grad_proxy", "_memory", "_origin", "_offset"})
 _AS_IS: Final = frozenset({
     "_requires", "_grad_state", "_chosen", "_seen", "_creation", "_path", "_inference", "_uploaded",
 })  # fmt: skip
@@ -40,8 +42,8 @@ class NodeTemplate:
 
 @dataclass(slots=True)
 class TensorTemplate:
-    """A tensor that outlives the function. ``cell``: the number of its version cell; ``base``: see
-    :class:`GraphTemplate`."""
+    """A tensor that outlives the function. ``cell``: the number of its version cell, ``memory``: of that of its memory,
+    where that is another one; ``base`` and ``origin``: see :class:`GraphTemplate`."""
 
     cls: type[Tensor]
     offset: int
@@ -52,6 +54,8 @@ class TensorTemplate:
     cell: int | None = None
     base: tuple[str, int] | None = None
     grad: tuple[str, int] | None = None
+    memory: int | None = None
+    origin: Any = None
 
 
 @dataclass(slots=True)
@@ -92,6 +96,7 @@ class GraphTemplateBuilder:
         self._ids = {t._id: k for k, t in reversed(list(enumerate(externals)))}
         self._edges = {id(e[0]): k for k, e in enumerate(edges) if e is not None}
         self._cells = {id(t._versions): k for k, t in reversed(list(enumerate(externals))) if t._versions is not None}
+        self._memories = {id(memory_of(t)): k for k, t in reversed(list(enumerate(externals)))}
         self._versions = versions
         self.base = base
         self._seq = seq
@@ -123,9 +128,9 @@ class GraphTemplateBuilder:
             raise NotReplayable("it returns a tensor with hooks, or one that is mapped or dual")
         number = len(self.weave.tensors)
         self._made[id(tensor)] = number
-        made = TensorTemplate(type(tensor), offset, tensor._meta, None, tensor._slot, {})
+        made = TensorTemplate(type(tensor), offset, tensor._form, None, tensor._slot, {})
         self.weave.tensors.append(made)
-        for name, value in tensor.__dict__.items():
+        for name, value in everything(tensor).items():
             if name in _AS_IS or (name not in Tensor.__annotations__ and isinstance(value, CONSTANTS)):
                 made.attributes[name] = value
             elif name not in _NOT_KEPT and value not in (None, ()):
@@ -136,6 +141,10 @@ class GraphTemplateBuilder:
             made.base = self.reference(tensor._base_tensor)
             if made.base[0] == "external" and self._list[made.base[1]]._base_tensor is not None:
                 raise NotReplayable("it returns a view of a view that it was given")
+        if tensor._memory is not None:
+            made.memory = self._memory(tensor._memory)
+        if tensor._origin is not None:
+            made.origin = ITSELF if tensor._origin is ITSELF else self.reference(tensor._origin)
         if tensor._grad_proxy is not None:
             made.grad = self.reference(tensor._grad_proxy)
         if tensor._requires:
@@ -156,6 +165,13 @@ class GraphTemplateBuilder:
             found = self._inner_cells[id(cell)] = len(self.weave.cells)
             self.weave.cells.append(list(cell))
             self._kept.append(cell)
+        return found
+
+    def _memory(self, cell: list[Any]) -> int:
+        known = self._memories.get(id(cell))
+        found = self._cell(cell) if known is None else -1 - known
+        if known is None and found < 0:
+            raise NotReplayable("it returns a tensor that shows memory which an argument of it showed before")
         return found
 
     def _node(self, root: Node) -> int:

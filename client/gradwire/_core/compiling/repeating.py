@@ -222,7 +222,7 @@ class Loop:
         tensors = {}
         for i, reference in enumerate(self._wanted):
             kind, n = reference
-            one = variant.weave.tensors[n].meta if kind == "made" else self._externals[n]._meta
+            one = variant.weave.tensors[n].meta if kind == "made" else self._externals[n]._form
             shape = meta((count, *one.shape), one.dtype, one.device)
             tensors[reference] = Tensor._make(session, base + made + i, shape)
         return variant.result(lambda reference: tensors[reference])

@@ -36,6 +36,7 @@ from ..context.size import Size, device
 from ..graph.graph_mirror import Node
 from ..optimizers.optimizer import Optimizer
 from ..session.session import Session
+from ..tensor.own_attributes import everything
 from ..tensor.tensor import Tensor
 from .purity_check import OURS, PROGRAM, kind_of, module_kind
 
@@ -69,7 +70,7 @@ Facts = tuple[Any, ...]
 def facts(tensor: Tensor) -> Facts:
     """What decides how operations on a tensor are recorded, and what becomes of its gradient."""
     return (
-        tensor._meta, type(tensor), tensor._node is None, tensor._requires, tensor._grad_state,
+        tensor._form, type(tensor), tensor._node is None, tensor._requires, tensor._grad_state,
         tensor._grad_proxy is None, tensor._inference, tensor._chosen, tensor._retains, tensor._base_tensor is None,
         tensor._creation,
     )  # fmt: skip
@@ -77,7 +78,7 @@ def facts(tensor: Tensor) -> Facts:
 
 def attributes_of(tensor: Tensor) -> list[str]:
     """Names of what the program has attached to a tensor."""
-    return [name for name in tensor.__dict__ if name[0] != "_" and name not in Tensor.__annotations__]
+    return [name for name in everything(tensor) if name[0] != "_" and name not in Tensor.__annotations__]
 
 
 def same(found: Any, value: Any) -> bool:
@@ -221,7 +222,7 @@ class ReachableState:
         if value._grad_proxy is not None:
             self._todo.append((f"{path}.grad", value._grad_proxy))
         for name in attributes_of(value):
-            self._note(value.__dict__, name, value.__dict__[name], f"{path}.{name}")
+            self._note(everything(value), name, everything(value)[name], f"{path}.{name}")
 
     def _dictionary(self, path: str, value: dict[Any, Any]) -> None:
         self.sizes.append((value, len(value), path))

@@ -12,6 +12,8 @@ from gradwire_protocol.table import TABLE
 
 from ..context.modes import MODES
 from ..optimizers.optimizer import Optimizer
+from ..tensor.memory import ITSELF, memory_of
+from ..tensor.own_attributes import everything
 from ..tensor.tensor import Tensor
 from .capture import Capture, CapturedFrame, CapturedStep, merged, structure_of
 from .graph import GraphInstance, GraphTemplate, GraphTemplateBuilder
@@ -319,15 +321,23 @@ class Variant:
             node = None if template.node is None else woven.node(template.node)
             tensor = template.cls._make(session, base + template.offset, template.meta, node, template.slot)
             if template.attributes:
-                tensor.__dict__.update(template.attributes)
+                everything(tensor).update(template.attributes)
             if template.cell is not None:
                 tensor._versions = (
                     woven.cells[template.cell] if template.cell >= 0 else externals[-1 - template.cell]._cell()
                 )
+            if template.memory is not None:
+                tensor._memory = (
+                    woven.cells[template.memory] if template.memory >= 0 else memory_of(externals[-1 - template.memory])
+                )
             made.append(tensor)
         for template, tensor in zip(self.weave.tensors, made, strict=True):
-            for name, reference in (("_base_tensor", template.base), ("_grad_proxy", template.grad)):
-                if reference is not None:
+            if template.origin is ITSELF:
+                tensor._origin = ITSELF
+            for name, reference in (
+                ("_base_tensor", template.base), ("_grad_proxy", template.grad), ("_origin", template.origin),
+            ):  # fmt: skip
+                if reference is not None and reference is not ITSELF:
                     setattr(tensor, name, (made if reference[0] == "made" else externals)[reference[1]])
             if template.base is not None and template.cell is not None and template.cell < 0:
                 tensor._seen = externals[-1 - template.cell]._cell()[0]

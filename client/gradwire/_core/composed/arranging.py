@@ -12,8 +12,8 @@ from gradwire_protocol.out import Out
 from gradwire_protocol.shapes import broadcast, canonical_dim
 from gradwire_protocol.table import TABLE
 
-from ..context.late_signatures import show_as
-from ..context.layouts import check_order, contiguous_format, memory_format
+from ..context.late_signatures import called_as, show_as
+from ..context.layouts import asked_order, memory_format
 from ..context.size import Size
 from ..dispatch.dispatch import call, run
 from ..dispatch.out_argument import resize_, resize_as_
@@ -218,7 +218,7 @@ def tensor_split(
     if isinstance(indices_or_sections, Tensor):
         if indices_or_sections.dtype is not dtypes.int64 or indices_or_sections.ndim > 1:
             raise ArgumentError(
-                f"tensor_split: positions are an int64 number or a row of them, not {indices_or_sections._meta!r}"
+                f"tensor_split: positions are an int64 number or a row of them, not {indices_or_sections._form!r}"
             )
         indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, int):
@@ -267,7 +267,7 @@ COPIED: Final = {
     Out.ANY: ("split",),
     Out.EXACT: (
         "alias", "diagonal", "expand", "permute", "select", "slice", "squeeze", "t", "transpose", "unbind", "unfold",
-        "unsqueeze", "view", "view_as_real", "view_as_complex",
+        "unsqueeze", "view_as_real", "view_as_complex",
     ),
     Out.EXACT | Out.SILENT: ("narrow",),
 }  # fmt: skip
@@ -276,9 +276,10 @@ COPIED: Final = {
 
 @offer
 def clone(input: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
-    """A copy that gradients flow through: in row-major order for ``contiguous_format``, else as the tensor lies."""
-    check_order(memory_format, input.ndim)
-    return call("clone", input, row_major=memory_format is contiguous_format)
+    """A copy that gradients flow through: in the memory order that is named, else as the tensor lies."""
+    if memory_format is None:
+        return call("clone", input)
+    return call("clone", input, **asked_order(memory_format, input.ndim, bool(input._levels)))
 
 
 def copying(name: str, view: Callable[..., Any]) -> Callable[..., Any]:
@@ -291,7 +292,7 @@ def copying(name: str, view: Callable[..., Any]) -> Callable[..., Any]:
         return call("clone", shown, row_major=True)
 
     function.__name__, function.__doc__ = f"{name}_copy", f"What :func:`{name}` shows, in new memory."
-    show_as(function, lambda: signature_of(TABLE[name]) if name in TABLE else signature(view))
+    show_as(function, lambda: signature_of(TABLE[name]) if name in TABLE and view is not _shown else signature(view))
     return function
 
 
@@ -305,6 +306,21 @@ def _view_of(name: str) -> Callable[..., Any]:
 for _how, _views in COPIED.items():
     for _name in _views:
         offer(copying(_name, _view_of(_name)), method=_name == "narrow", out=_how)
+
+
+def _shown_form(input: Tensor, *size: int | Sequence[int], dtype: dtypes.DType | None = None) -> Tensor:
+    raise NotImplementedError
+
+
+@called_as(_shown_form)
+def _shown(input: Tensor, *given: Any, **named: Any) -> Tensor:
+    """A view, or a copy where strides allow none: it is copied anyway."""
+    if isinstance(given[0] if given else named.get("size"), dtypes.DType) or "dtype" in named:
+        return _view_of("view")(input, *given, **named)
+    return call("reshape", input, *given, *named.values())
+
+
+offer(copying("view", _shown), method=False, out=Out.EXACT)
 
 
 def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
@@ -323,18 +339,25 @@ def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]
         raise ArgumentError(f"unsafe_chunk: there are at least 1 chunks, not {chunks}")
     extent = input.shape[dim]
     if extent == 0:
-        return call("unsafe_split", input, (0,) * chunks, dim)
-    return call("unsafe_split", input, -(-extent // chunks), dim)
+        return _unsafe_parts(input, (0,) * chunks, dim)
+    return _unsafe_parts(input, -(-extent // chunks), dim)
 
 
 def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
     """:func:`split` without autograd's knowledge that the parts share memory: they may be changed in place."""
-    return call("unsafe_split", input, split_size, dim)
+    return _unsafe_parts(input, split_size, dim)
 
 
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """:func:`unsafe_split` into parts of the given extents."""
-    return call("unsafe_split", input, tuple(split_sizes), dim)
+    return _unsafe_parts(input, tuple(split_sizes), dim)
+
+
+def _unsafe_parts(input: Tensor, sizes: int | tuple[int, ...], dim: int) -> tuple[Tensor, ...]:
+    parts: tuple[Tensor, ...] = call("unsafe_split", input, sizes, dim)
+    for part in parts:
+        part._shows_part_of(input)
+    return parts
 
 
 offer(split_with_sizes)

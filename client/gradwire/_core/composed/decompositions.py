@@ -64,7 +64,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
     square, without ``compute_uv`` they are zeros of that shape."""
     if not compute_uv:
         values = call("linalg_svdvals", input)
-        where = {"dtype": input.dtype, "device": input._meta.device}
+        where = {"dtype": input.dtype, "device": input._form.device}
         u, v = (call("zeros", (*input.shape[:-2], n, n), **where) for n in input.shape[-2:])
         return SVD(u, values, v)
     u, values, vh = call("linalg_svd", input, not some)
@@ -130,7 +130,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """The powers of each element of a vector, the highest first unless ``increasing``; see
     :func:`gradwire.linalg.vander`."""
     count = x.shape[0] if N is None else N
-    powers = call("pow", call("unsqueeze", x, -1), call("arange", 0, count, 1, device=x._meta.device))
+    powers = call("pow", call("unsqueeze", x, -1), call("arange", 0, count, 1, device=x._form.device))
     return powers if increasing else call("flip", powers, (-1,))
 
 
@@ -148,7 +148,7 @@ offer(vander, method=False)
 
 def _random_range(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
     """An orthonormal basis of about the range of A, by subspace iteration (Halko, Martinsson, Tropp 2009, alg. 4.4)."""
-    where = {"dtype": A.dtype, "device": A._meta.device}
+    where = {"dtype": A.dtype, "device": A._form.device}
     draw = call("randn", (A.shape[-1], q), **where)
     whole = A if M is None else call("sub", A, M)
     basis: Tensor = call("linalg_qr", call("matmul", whole, draw))[0]

@@ -123,7 +123,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     if r < 0:
         raise ArgumentError(f"combinations are of 0 or more elements, not of {r}")
     if r == 0:
-        return call("empty", (0,), dtype=input.dtype, device=input._meta.device)
+        return call("empty", (0,), dtype=input.dtype, device=input._form.device)
     places = np.arange(input.numel())
     grid = np.stack(np.meshgrid(*[places] * r, indexing="ij"), -1).reshape(-1, r)
     steps = np.diff(grid, axis=1)

@@ -9,6 +9,8 @@ from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 
 from ..context.argument_types import Extents
 from ..dispatch.dispatch import call
+from ..surface.creation_like import ones_like
+from ..surface.generator import takes_generator
 from ..surface.methods import offer
 from ..tensor.tensor import Tensor
 
@@ -45,11 +47,19 @@ def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     return call("feature_dropout", input, float(p), True)[0] if train else input
 
 
+def feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    """In-place form of :func:`feature_dropout`."""
+    if train:
+        call("mul_", input, call("feature_dropout", ones_like(input), float(p), True)[0])
+    return input
+
+
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     """The result of dropout, and a bool mask of what was kept."""
     return tuple(call("dropout", input, float(p), train is not False))
 
 
+@takes_generator
 def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Tensor:
     """``x`` where positive, else ``slope * x``: in training with slopes uniform in [lower, upper), else their mean."""
     return call("rrelu", input, float(lower), float(upper), training)[0]
@@ -140,6 +150,7 @@ def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
     return call("channel_shuffle", input, groups)
 
 
+@takes_generator
 def rrelu_(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Tensor:
     """In-place form of :func:`rrelu`."""
     call("mul_", input, call("rrelu", input, float(lower), float(upper), training)[1])
@@ -147,7 +158,7 @@ def rrelu_(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: 
 
 
 for _function in (
-    native_channel_shuffle, feature_dropout, native_dropout, rrelu, rrelu_, grid_sampler, embedding_bag, batch_norm,
-    instance_norm, convolution, conv_tbc, bilinear, pairwise_distance,
+    native_channel_shuffle, feature_dropout, feature_dropout_, native_dropout, rrelu, rrelu_, grid_sampler,
+    embedding_bag, batch_norm, instance_norm, convolution, conv_tbc, bilinear, pairwise_distance,
 ):  # fmt: skip
     offer(_function, method=False)

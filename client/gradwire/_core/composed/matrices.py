@@ -49,8 +49,8 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
         raise ShapeError(f"matrix_power needs square matrices, got shape {list(A.shape)}")
     if n == 0:
         size = A.shape[-1]
-        eye = call("eye", size, size, dtype=A.dtype, device=A._meta.device)
-        return call("clone", A).copy_(eye)
+        eye = call("eye", size, size, dtype=A.dtype, device=A._form.device)
+        return call("clone", A, row_major=True).copy_(eye)
     if n < 0:
         A, n = call("inverse", A), -n
     if n == 1:
@@ -161,7 +161,7 @@ def vector_norm(
 
 def _check_empty(x: Tensor, ord: Any, dim: Any) -> None:
     """Where there is no element, a norm is defined for orders that have a neutral element."""
-    if not x._meta.known or x.numel() or not (ord < 0 or ord == inf):
+    if not x._form.known or x.numel() or not (ord < 0 or ord == inf):
         return
     dims = range(x.ndim) if dim is None or dim == () else (dim,) if isinstance(dim, int) else dim
     if dim is None or dim == () or any(x.shape[canonical_dim(d, x.ndim)] == 0 for d in dims):
@@ -276,13 +276,13 @@ def cond(A: Tensor, p: float | str | None = None) -> Tensor:
     if p is None or p in (2, -2):
         values = call("linalg_svdvals", A)
         if values.shape[-1] == 0:
-            return call("zeros", tuple(values.shape[:-1]), dtype=values.dtype, device=values._meta.device)
+            return call("zeros", tuple(values.shape[:-1]), dtype=values.dtype, device=values._form.device)
         largest, smallest = call("select", values, -1, 0), call("select", values, -1, -1)
         return call("div", smallest, largest) if p == -2 else call("div", largest, smallest)
     if A.shape[-1] != A.shape[-2]:
         raise ShapeError(f"cond: the order {p!r} needs square matrices, got shape {list(A.shape)}")
     if A.numel() == 0:
-        return call("zeros", tuple(A.shape[:-2]), dtype=A.dtype.to_real(), device=A._meta.device)
+        return call("zeros", tuple(A.shape[:-2]), dtype=A.dtype.to_real(), device=A._form.device)
     if isinstance(p, str) and p not in ("fro", "nuc"):
         raise ArgumentError(f"cond: p is 'fro', 'nuc', 1, 2, inf or their negatives, not {p!r}")
     inverse, info = call("linalg_inv_ex", A)
@@ -313,7 +313,7 @@ def matrix_rank(
         atol, rtol = tol, 0.0
     values = call("abs", call("linalg_eigvalsh", A)) if hermitian else call("linalg_svdvals", A)
     if values.numel() == 0:
-        return call("zeros", tuple(values.shape[:-1]), dtype=int64, device=values._meta.device)
+        return call("zeros", tuple(values.shape[:-1]), dtype=int64, device=values._form.device)
     least: Any = 0.0 if atol is None else atol
     if rtol is None:
         rtol = _EPSILON[values.dtype.name] * max(A.shape[-2:])

@@ -88,14 +88,16 @@ def _first_states(
 
 def _network_form(
     input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: bool, num_layers: int, dropout: float,
-    train: bool, bidirectional: bool, batch_first: bool,
+    train: bool, bidirectional: bool, batch_first: bool, *, data: Tensor | None = None,
+    batch_sizes: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     raise NotImplementedError
 
 
 def _lstm_form(
     input: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_biases: bool, num_layers: int, dropout: float,
-    train: bool, bidirectional: bool, batch_first: bool,
+    train: bool, bidirectional: bool, batch_first: bool, *, data: Tensor | None = None,
+    batch_sizes: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     raise NotImplementedError
 

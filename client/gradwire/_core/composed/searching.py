@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from inspect import signature
 from typing import Any
 
 from gradwire_protocol import dtypes
@@ -11,7 +12,9 @@ from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentV
 from gradwire_protocol.out import Out
 from gradwire_protocol.shapes import canonical_dim
 
+from ..context.late_signatures import show_as
 from ..dispatch.dispatch import call
+from ..surface.argument_aliases import OF_ONE
 from ..surface.creation import tensor
 from ..surface.methods import FUNCTIONS, attach, offer
 from ..tensor.tensor import Tensor
@@ -100,7 +103,7 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
     """
     for name, value in (("rtol", rtol), ("atol", atol)):
         if isinstance(value, Tensor) and value.ndim:
-            raise ArgumentTypeError(f"isclose: {name} is a number, not {value._meta!r}")
+            raise ArgumentTypeError(f"isclose: {name} is a number, not {value._form!r}")
     if rtol < 0 or atol < 0:
         raise ArgumentError(f"isclose: tolerances cannot be negative, got rtol={rtol} and atol={atol}")
     return _isclose(input, other, rtol, atol, equal_nan)
@@ -158,9 +161,16 @@ def is_nonzero(input: Tensor) -> bool:
     return bool(input)
 
 
+def _isin_by_name(*args: Any, **kwargs: Any) -> Tensor:
+    return isin(*args, **{OF_ONE["isin"].get(name, name): value for name, value in kwargs.items()})
+
+
+_isin_by_name.__name__, _isin_by_name.__doc__ = "isin", isin.__doc__
+show_as(_isin_by_name, lambda: signature(isin))
+
 for _function in (unique, unique_consecutive, is_nonzero):
     offer(_function)
-offer(isin, out=Out.EXACT)
+offer(_isin_by_name, out=Out.EXACT)
 
 
 def scatter(

@@ -41,7 +41,7 @@ def _window(name: str, window: Tensor | None, width: int, n_fft: int, like: Tens
         if width == n_fft:
             return None
         real = like.dtype.to_real() if like.dtype.is_complex else like.dtype
-        window = call("ones", (width,), dtype=real, device=like._meta.device)
+        window = call("ones", (width,), dtype=real, device=like._form.device)
     elif tuple(window.shape) != (width,):
         raise ShapeError(f"{name}: the window has shape {list(window.shape)}, it must be a vector of {width}")
     if width == n_fft:
@@ -156,7 +156,7 @@ def istft(
     if end <= start:
         raise ArgumentError(f"istft: no element of the signal is left between {start} and {end}")
     if weights is None:
-        weights = call("ones", (n_fft,), dtype=parts.dtype, device=input._meta.device)
+        weights = call("ones", (n_fft,), dtype=parts.dtype, device=input._form.device)
     else:
         parts = call("mul", parts, weights)
     signal = call("overlap_add", parts, hop, start, min(end, whole))

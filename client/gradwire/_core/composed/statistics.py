@@ -255,8 +255,9 @@ def constant_pad_nd(input: Tensor, pad: Sequence[int], value: complex = 0) -> Te
     return call("pad", input, tuple(pad), "constant", value)
 
 
-for _function in (native_layer_norm, native_group_norm, native_batch_norm):
+for _function in (native_layer_norm, native_group_norm):
     offer(_function, method=False)
+offer(native_batch_norm, method=False, out=Out.PLAIN)
 offer(constant_pad_nd, method=False, out=Out.PLAIN)
 
 
@@ -298,7 +299,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float | None = None, di
     """
     dim = _operands("trapezoid", y, x, dx, dim)
     if y.shape[dim] == 0:
-        return call("zeros", tuple(n for d, n in enumerate(y.shape) if d != dim), dtype=y.dtype, device=y._meta.device)
+        return call("zeros", tuple(n for d, n in enumerate(y.shape) if d != dim), dtype=y.dtype, device=y._form.device)
     if x is None:
         ends = call("add", call("select", y, dim, 0), call("select", y, dim, -1))
         return call("mul", call("sub", call("sum", y, (dim,)), call("mul", ends, 0.5)), 1 if dx is None else dx)

@@ -2,18 +2,23 @@
 
 The function runs once, on proxies that have the shapes of one sample; the server computes every op for all samples.
 Nothing waits: a mapped computation is one round trip when a result is read.
+
+The steps have the names and arguments that they have in PyTorch. A library whose classes hold tensors replaces them in
+``torch._functorch.vmap``, and what stands there is used.
 """
 
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 from gradwire_protocol.ops.batching import RANDOMNESS
 from gradwire_protocol.table import TABLE
 
+from ..context.modes import MODES
 from ..context.pytree import TreeSpec, broadcast_prefix, tree_flatten, tree_unflatten
 from ..dispatch.dispatch import call
 from ..dispatch.mapped_tensors import batch, materialize, unbatch
@@ -25,6 +30,8 @@ __all__ = ["materialize", "vmap"]
 Dim = int | None
 Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
+_STEPS: Final = "gradwire._functorch.vmap"
+"""The module in which libraries replace steps."""
 
 
 def vmap(
@@ -61,9 +68,7 @@ def vmap(
 
     @functools.wraps(func)
     def mapped_function(*args: Any, **kwargs: Any) -> Any:
-        leaves, spec = tree_flatten(args)
-        dims = _in_dims(func, in_dims, args, leaves, spec)
-        size = _size(leaves, dims)
+        size, dims, leaves, spec = _step("_process_batched_inputs")(in_dims, args, func)
         if chunk_size is None or chunk_size >= size:
             return _run(func, leaves, dims, spec, size, out_dims, randomness, kwargs)
         return _run_in_chunks(func, leaves, dims, spec, size, out_dims, randomness, kwargs, chunk_size)
@@ -71,16 +76,49 @@ def vmap(
     return mapped_function
 
 
-def _name(func: Any) -> str:
+def _step(name: str) -> Callable[..., Any]:
+    """A step of a map: the one of this module, or what a library has put into its place."""
+    steps = sys.modules.get(_STEPS)
+    return globals()[name] if steps is None else getattr(steps, name)
+
+
+def _get_name(func: Any) -> str:
     return getattr(func, "__name__", type(func).__name__)
 
 
 # Arguments
 
 
+def _process_batched_inputs(
+    in_dims: Any, args: tuple[Any, ...], func: Any
+) -> tuple[int, list[Dim], list[Any], TreeSpec]:
+    """The number of samples, the mapped dimension of each leaf of the arguments, the leaves, and their structure."""
+    leaves, spec = tree_flatten(args)
+    dims = _in_dims(func, in_dims, args, leaves, spec)
+    return _size(leaves, dims), dims, leaves, spec
+
+
+def _entered(level: int) -> VmapLevel:
+    return next(one for one in MODES.maps if one.level == level)
+
+
+def _add_batch_dim(tensor: Any, in_dim: int, level: int) -> Any:
+    """A tensor with one dimension mapped over by the map that runs at a level."""
+    return batch(tensor, in_dim, _entered(level))
+
+
+def _create_batched_inputs(flat_in_dims: list[Dim], flat_args: list[Any], vmap_level: int, args_spec: TreeSpec) -> Any:
+    """The arguments as they are for one sample."""
+    samples = [
+        leaf if dim is None else _add_batch_dim(leaf, dim, vmap_level)
+        for leaf, dim in zip(flat_args, flat_in_dims, strict=True)
+    ]
+    return tree_unflatten(samples, args_spec)
+
+
 def _in_dims(func: Any, in_dims: Any, args: tuple[Any, ...], leaves: list[Any], spec: TreeSpec) -> list[Dim]:
     """The mapped dimension of each leaf, counted from the front."""
-    name = _name(func)
+    name = _get_name(func)
     if not isinstance(in_dims, (int, tuple)):
         raise ArgumentValueError(
             f"vmap of {name}: in_dims is an int, or a tuple with an entry for each argument, not {in_dims!r} of type "
@@ -132,52 +170,57 @@ def _run(
     func: Any, leaves: list[Any], dims: list[Dim], spec: TreeSpec, size: int, out_dims: Any, randomness: str,
     kwargs: dict[str, Any],
 ) -> Any:  # fmt: skip
-    results, out_spec, places = _results(func, leaves, dims, spec, size, out_dims, randomness, kwargs)
-    return tree_unflatten(results, out_spec)
-
-
-def _results(
-    func: Any, leaves: list[Any], dims: list[Dim], spec: TreeSpec, size: int, out_dims: Any, randomness: str,
-    kwargs: dict[str, Any],
-) -> tuple[list[Any], TreeSpec, list[Dim]]:  # fmt: skip
-    """The leaves of the results, their structure, and where the mapped dimension went."""
     with mapped(size, randomness) as entered:
-        samples = [leaf if dim is None else batch(leaf, dim, entered) for leaf, dim in zip(leaves, dims, strict=True)]
-        found, out_spec = tree_flatten(func(*tree_unflatten(samples, spec), **kwargs))
-        places = _out_dims(func, out_dims, found, out_spec)
-        results = [_leave(func, r, place, entered) for r, place in zip(found, places, strict=True)]
-    return results, out_spec, places
+        samples = _step("_create_batched_inputs")(dims, leaves, entered.level, spec)
+        return _step("_unwrap_batched")(func(*samples, **kwargs), out_dims, entered.level, size, func)
 
 
-def _leave(func: Any, result: Any, dim: Dim, entered: VmapLevel) -> Any:
-    if dim is None:
-        if isinstance(result, Tensor) and entered.level in result._levels:
+def _unwrap_batched(batched_outputs: Any, out_dims: Any, vmap_level: int, batch_size: int, func: Any) -> Any:
+    """The results of one sample as results of all."""
+    found, spec = tree_flatten(batched_outputs)
+    places = _out_dims(func, out_dims, found, spec)
+    name = _get_name(func)
+    results = [
+        _maybe_remove_batch_dim(name, result, vmap_level, batch_size, place)
+        for result, place in zip(found, places, strict=True)
+    ]
+    return tree_unflatten(results, spec)
+
+
+def _maybe_remove_batch_dim(name: str, batched_output: Any, vmap_level: int, batch_size: int, out_dim: Dim) -> Any:
+    """A result with its mapped dimension in a place, or as it is where that is None.
+
+    Raises:
+        ArgumentValueError: for what is no tensor, and for None where samples differ.
+    """
+    if out_dim is None:
+        if isinstance(batched_output, Tensor) and vmap_level in batched_output._levels:
             raise ArgumentValueError(
-                f"vmap of {_name(func)}: out_dims has None for a result that differs between samples: say where its "
-                "mapped dimension goes"
+                f"vmap of {name}: out_dims has None for a result that differs between samples: say where its mapped "
+                "dimension goes"
             )
-        return result
-    if not isinstance(result, Tensor):
+        return batched_output
+    if not isinstance(batched_output, Tensor):
         raise ArgumentValueError(
-            f"vmap of {_name(func)}: it must return tensors, not {type(result).__name__}, unless out_dims has None "
+            f"vmap of {name}: it must return tensors, not {type(batched_output).__name__}, unless out_dims has None "
             "for what is none"
         )
-    return unbatch(result, entered.level, dim, entered.size)
+    return unbatch(batched_output, vmap_level, out_dim, batch_size)
 
 
 def _out_dims(func: Any, out_dims: Any, found: list[Any], spec: TreeSpec) -> list[Dim]:
     given = tree_flatten(out_dims)[0]
     if not all(dim is None or isinstance(dim, int) for dim in given):
         raise ArgumentValueError(
-            f"vmap of {_name(func)}: out_dims is an int, None, or a structure of them like the results, not "
+            f"vmap of {_get_name(func)}: out_dims is an int, None, or a structure of them like the results, not "
             f"{out_dims!r}"
         )
-    if spec.is_leaf and isinstance(out_dims, tuple) and len(out_dims) == 1:
+    if spec.is_leaf() and isinstance(out_dims, tuple) and len(out_dims) == 1:
         return list(given)
     dims = broadcast_prefix(out_dims, spec)
     if dims is None:
         raise ArgumentValueError(
-            f"vmap of {_name(func)}: out_dims {out_dims!r} does not have the structure of the results, {spec!r}"
+            f"vmap of {_get_name(func)}: out_dims {out_dims!r} does not have the structure of the results, {spec!r}"
         )
     return dims
 
@@ -191,16 +234,23 @@ def _run_in_chunks(
     for start in range(0, size, chunk_size):
         count = min(chunk_size, size - start)
         chunk = [
-            leaf if dim is None else call("narrow", leaf, dim, start, count)
-            for leaf, dim in zip(leaves, dims, strict=True)
+            leaf if dim is None else _part(leaf, dim, start, count) for leaf, dim in zip(leaves, dims, strict=True)
         ]
         if state is not None:
             state._session.record(TABLE["set_rng_state"], [state], 0)
-        parts.append(_results(func, chunk, dims, spec, count, out_dims, randomness, kwargs))
-    _, out_spec, places = parts[0]
-    columns = zip(*(results for results, _, _ in parts), strict=True)
+        parts.append(tree_flatten(_run(func, chunk, dims, spec, count, out_dims, randomness, kwargs)))
+    found, out_spec = parts[0]
+    places = _out_dims(func, out_dims, found, out_spec)
+    columns = zip(*(results for results, _ in parts), strict=True)
     joined = [
         column[0] if dim is None else call("cat", list(column), dim)
         for column, dim in zip(columns, places, strict=True)
     ]
     return tree_unflatten(joined, out_spec)
+
+
+def _part(leaf: Any, dim: int, start: int, count: int) -> Any:
+    """Some of the samples of an argument."""
+    if isinstance(leaf, Tensor):
+        return call("narrow", leaf, dim, start, count)
+    return leaf[(*[slice(None)] * dim, slice(start, start + count))]

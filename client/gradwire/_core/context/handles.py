@@ -21,7 +21,7 @@ class Handle(Protocol):
     """A proxy for a tensor, as code below ``gradwire.Tensor`` sees it; nodes are above this, too."""
 
     _id: int
-    _meta: Meta
+    _form: Meta
     _node: Any
     _slot: int
     _session: Any
@@ -33,6 +33,8 @@ class Handle(Protocol):
     _creation: int
     _path: Any
     _inference: bool
+    _memory: list[Any] | None
+    _origin: Any
     _retains: bool
     _renewed: tuple[int, list[Any]] | None
     _duals: Any

@@ -6,6 +6,7 @@ from typing import Final
 
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, Unsupported
 from gradwire_protocol.meta import Meta
+from gradwire_protocol.shapes import channels_last_stride
 
 
 class layout:
@@ -38,8 +39,7 @@ def check_layout(name: str, order: layout | None) -> None:
 
 
 class memory_format:
-    """The order in which a new tensor's elements lie. It is advice: results are row-major, or keep the order of their
-    operands."""
+    """The order in which a tensor's elements lie in memory, which its strides tell."""
 
     __slots__ = ("name",)
 
@@ -57,23 +57,53 @@ def check_order(order: memory_format | None, ndim: int) -> None:
     """Check that a memory order goes with a number of dimensions.
 
     Raises:
+        ArgumentTypeError: for what is no memory order.
         ArgumentError: for one that is for another number.
     """
+    if order is not None and not isinstance(order, memory_format):
+        raise ArgumentTypeError(f"memory_format is one of torch's memory formats, not {order!r:.60}")
     needed = {"channels_last": 4, "channels_last_3d": 5}.get(order.name, ndim) if order is not None else ndim
     if order is not None and ndim != needed:
         raise ArgumentError(f"memory_format={order!r} is for {needed} dimensions, not for {ndim}")
 
 
-def lies_in(described: Meta, order: memory_format) -> bool:
+def asked_order(order: memory_format | None, ndim: int, mapped: bool = False) -> dict[str, bool]:
+    """A memory order as the arguments of the ops that lay out new tensors; none where the order is to be kept.
+
+    Raises:
+        ArgumentTypeError, ArgumentError: as :func:`check_order`; and for the tensor of a ``vmap``, whose samples lie
+            one after the other whatever the order.
+    """
+    if order is None or order is preserve_format:
+        return {}
+    check_order(order, ndim)
+    if order is contiguous_format:
+        return {"row_major": True}
+    if mapped:
+        raise ArgumentError(f"memory_format={order!r} does not work inside vmap")
+    return {"channels_last": True}
+
+
+def suggested_order(described: Meta) -> memory_format:
+    """The memory order that a tensor's strides suggest: where extents of one leave it open, PyTorch's choice."""
+    if channels_last_stride(described, described.shape) is None:
+        return contiguous_format
+    return channels_last if len(described.shape) == 4 else channels_last_3d
+
+
+def lies_in(described: Meta, order: memory_format, mapped: bool = False) -> bool:
     """Whether a tensor's elements lie in a memory order; false for one that is for another number of dimensions.
 
     Raises:
-        ArgumentError: for ``preserve_format``, which is no order.
+        ArgumentTypeError: for what is no memory order.
+        ArgumentError: for channels-last orders of a ``vmap``'s tensors.
     """
-    if order is preserve_format:
-        raise ArgumentError("is_contiguous: preserve_format keeps an order, it is none")
-    if order is contiguous_format:
+    if not isinstance(order, memory_format):
+        raise ArgumentTypeError(f"is_contiguous: memory_format is one of torch's, not {order!r:.60}")
+    if order is contiguous_format or order is preserve_format:
         return described.contiguous
+    if mapped:
+        raise ArgumentError(f"is_contiguous: memory_format={order!r} does not work inside vmap")
     ndim = 4 if order is channels_last else 5
     if len(described.shape) != ndim:
         return False

@@ -288,6 +288,11 @@ class detect_anomaly(_AnomalyMode):
         super().__init__(True, check_nan)
 
 
+def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
+    """Detect anomalies or not, in this thread from now on. See :class:`detect_anomaly`."""
+    set_detect_anomaly(enabled, check_nan)
+
+
 def is_anomaly_enabled() -> bool:
     """Whether this thread detects anomalies in backward."""
     return MODES.anomaly[0]

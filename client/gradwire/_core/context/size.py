@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from math import prod
 from typing import Any, Final, SupportsIndex, overload
 
-from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, GradwireError
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, DeviceError, GradwireError
 
 from .default_device import PLACES
 
@@ -65,12 +65,18 @@ def shape_of(extents: Iterable[int]) -> Size:
     return tuple.__new__(Size, extents)
 
 
-_DEVICE: Final = re.compile(r"(cpu|cuda|meta)(?::(0|[1-9][0-9]*))?", re.ASCII)
+_ELSEWHERE: Final = (
+    "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla", "lazy", "vulkan", "mps",
+    "hpu", "mtia", "privateuseone",
+)  # fmt: skip
+"""Kinds of devices that no server has. Programs compare devices with them."""
+_DEVICE: Final = re.compile(rf"(cpu|cuda|meta|{'|'.join(_ELSEWHERE)})(?::(0|[1-9][0-9]*))?", re.ASCII)
 
 
 class device:
     """A device of the server: ``device("cuda:1")``, ``device("cuda", 1)``. Or ``device("meta")``, where tensors have a
-    shape and a dtype and no values: the server does not hear of them.
+    shape and a dtype and no values: the server does not hear of them. PyTorch's other kinds (``device("mps")``) are
+    values to compare with: no tensor is there.
 
     Raises:
         ArgumentError: for a kind of device that does not exist.
@@ -93,7 +99,13 @@ class device:
 
     @property
     def wire(self) -> str:
-        """The name that travels: ``cpu``, ``cuda:0``."""
+        """The name that travels: ``cpu``, ``cuda:0``.
+
+        Raises:
+            DeviceError: for a kind of device that no server has.
+        """
+        if self.type in _ELSEWHERE:
+            raise DeviceError(f"no server has a device {str(self)!r}: there are 'cpu', 'cuda', 'cuda:N' and 'meta'")
         if self.type != "cuda":
             return self.type
         return f"cuda:{PLACES.cuda if self.index is None else self.index}"

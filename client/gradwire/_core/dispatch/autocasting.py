@@ -17,6 +17,11 @@ from ..tensor.tensor import Tensor
 from .dispatch import call
 
 DEFAULTS: Final = {"cuda": float16, "cpu": bfloat16}
+_ELSEWHERE: Final = {
+    "mps": float16, "xpu": float16, "privateuseone": float16, "ipu": float16,
+    "mtia": float16, "hpu": bfloat16, "xla": bfloat16, "maia": bfloat16,
+}  # fmt: skip
+"""Devices that PyTorch has autocast for and the server is not: it is off on them, and cannot be switched on."""
 
 
 class _State(threading.local):
@@ -45,20 +50,22 @@ def kind_of(device_type: str) -> str:
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
     """Whether operations on this kind of device are cast in this thread; on the GPU where none is named."""
-    return STATE.enabled[kind_of(device_type or "cuda")]
+    return device_type not in _ELSEWHERE and STATE.enabled[kind_of(device_type or "cuda")]
 
 
 def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
     """Cast operations on this kind of device (on the GPU where only a bool is given), or stop to."""
     if enabled is None:
         device_type, enabled = "cuda", device_type
+    if device_type in _ELSEWHERE and not enabled:
+        return
     STATE.enabled[kind_of(device_type)] = bool(enabled)
     MODES.casts = before_op if any(STATE.enabled.values()) else None
 
 
 def get_autocast_dtype(device_type: str) -> DType:
     """The lower precision on this kind of device."""
-    return STATE.dtypes[kind_of(device_type)]
+    return _ELSEWHERE.get(device_type) or STATE.dtypes[kind_of(device_type)]
 
 
 def set_autocast_dtype(device_type: str, dtype: DType) -> None:
@@ -121,17 +128,17 @@ class AsNow:
 def _eligible(value: Any, kind: str) -> bool:
     if not isinstance(value, Tensor):
         return False
-    described = value._meta
+    described = value._form
     return described.dtype.is_floating_point and described.dtype is not float64 and described.device.startswith(kind)
 
 
 def _cast(tensor: Any, dtype: DType) -> Any:
-    if tensor._meta.dtype is dtype:
+    if tensor._form.dtype is dtype:
         return tensor
     state = STATE
     # A checkpointed stretch makes the same records when it is run again, whatever the cache holds then.
     keep = (
-        state.caching and state.nesting and dtype is not float32 and tensor._meta.dtype is float32
+        state.caching and state.nesting and dtype is not float32 and tensor._form.dtype is float32
         and tensor._requires and tensor._base_tensor is None and tensor.is_leaf and MODES.region is None
     )  # fmt: skip
     if not keep:
@@ -160,7 +167,7 @@ def before_op(entry: Any, values: list[Any]) -> list[Any]:
     first = next((t for t in _tensors(values, entry.tensors) if isinstance(t, Tensor)), None)
     if first is None:
         return values
-    kind = first._meta.device.partition(":")[0]
+    kind = first._form.device.partition(":")[0]
     if not STATE.enabled[kind]:
         return values
     precision: Precision = getattr(entry.op.autocast, kind)
@@ -181,7 +188,7 @@ def before_op(entry: Any, values: list[Any]) -> list[Any]:
     elif precision is Precision.FLOAT32:
         dtype = float32
     else:
-        found = {t._meta.dtype for t in wanted}
+        found = {t._form.dtype for t in wanted}
         dtype = float32 if len(found) > 1 else found.pop()
     values = list(values)
     for i in entry.tensors:
@@ -195,12 +202,12 @@ def before_op(entry: Any, values: list[Any]) -> list[Any]:
 
 def _as_first(entry: Any, values: list[Any]) -> list[Any]:
     """A normalization that runs in what it is given takes its weights in the same precision."""
-    dtype = values[0]._meta.dtype
+    dtype = values[0]._form.dtype
     if not dtype.is_low_precision:
         return values
     values = list(values)
     for i in entry.tensors[1:]:
-        if isinstance(values[i], Tensor) and values[i]._meta.dtype is float32:
+        if isinstance(values[i], Tensor) and values[i]._form.dtype is float32:
             values[i] = _cast(values[i], dtype)
     return values
 

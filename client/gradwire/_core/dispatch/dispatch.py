@@ -96,7 +96,7 @@ def grad_of(tensor: Tensor) -> Any:
     """A proxy for what ``tensor.grad`` is on the server by now."""
     values = [tensor, None if tensor._chosen is ... else tensor._chosen]
     if values[1] is None and not OPEN:
-        signature = _grads.get(tensor._meta)
+        signature = _grads.get(tensor._form)
         if signature is not None:
             session, key = tensor._session, MODES.key
             if session.lock.joins == key:
@@ -106,14 +106,14 @@ def grad_of(tensor: Tensor) -> Any:
         elif (signature := known(key_of(_GRAD_OF, values))) is not None:
             if len(_grads) >= GRADS_KEPT:
                 _grads.clear()
-            _grads[tensor._meta] = signature
+            _grads[tensor._form] = signature
     return run(_GRAD_OF, values)
 
 
 def _is_itself(expanded: Tensor, operand: Tensor) -> bool:
     """Whether an expanded tensor and another are the same view of the same memory. The server is asked where they begin
     if all else is equal."""
-    if not repeats(expanded._meta) or expanded._meta != operand._meta:
+    if not repeats(expanded._form) or expanded._form != operand._form:
         return False
     if expanded is operand:
         return True
@@ -156,7 +156,7 @@ def _run(entry: OpBinding, values: list[Any], form: Any) -> Any:
         with no_grad():
             return _run(entry, values, form)
     if target is not None:
-        if op.casts and not target._meta.dtype.carries_gradient:
+        if op.casts and not target._form.dtype.carries_gradient:
             requires = False
         check_inplace(op, values, requires, op.expanded is Expanded.ITSELF and _is_itself(target, values[1]))
         if MODES.mutations is not None:
@@ -301,7 +301,7 @@ def _describe(entry: OpBinding, values: list[Any]) -> tuple[list[Any], Session]:
     for i in entry.tensors:
         value = values[i]
         if isinstance(value, Tensor):
-            described[i] = value._meta
+            described[i] = value._form
             if session is None:
                 session = value._session
             elif value._session is not session:
@@ -319,7 +319,7 @@ def _describe(entry: OpBinding, values: list[Any]) -> tuple[list[Any], Session]:
                         _refuse_mixture(session, item, op)
                 elif item is not None or params[i].kind is Kind.TENSORS:
                     raise wrong_type(op, params[i], item)
-            described[i] = tuple([None if t is None else t._meta for t in items])
+            described[i] = tuple([None if t is None else t._form for t in items])
         elif params[i].kind is Kind.OPERAND:
             described[i] = _kind(op, params[i], value, values, i)
         else:
@@ -376,7 +376,7 @@ def _item(value: Tensor, op: Op, param: Param) -> Any:
     if value.requires_grad or value.ndim:
         raise ArgumentTypeError(
             f"{op.name}: {param.name} is a number; a tensor for it is 0-dim and requires no gradient, got "
-            f"{value._meta!r}{' that requires grad' if value.requires_grad else ''}"
+            f"{value._form!r}{' that requires grad' if value.requires_grad else ''}"
         )
     return value.item()
 
@@ -457,10 +457,10 @@ def _resolve_shapes(entry: OpBinding, described: list[Any], values: list[Any]) -
     changed = False
     for i in entry.tensors:
         value = values[i]
-        if isinstance(value, Tensor) and not value._meta.known:
+        if isinstance(value, Tensor) and not value._form.known:
             described[i] = value._known_meta()
             changed = True
-        elif isinstance(value, list) and any(t is not None and not t._meta.known for t in value):
+        elif isinstance(value, list) and any(t is not None and not t._form.known for t in value):
             described[i] = tuple([None if t is None else t._known_meta() for t in value])
             changed = True
     return changed

@@ -26,7 +26,7 @@ def make_dual(primal: Any, tangent: Any, level: ForwardLevel) -> Any:
 def _as_view(alias: Any, source: Any) -> None:
     recording = is_grad_enabled()
     if recording and source.requires_grad:
-        alias._node = Node(NodeSignature("ViewBackward0", (source._meta,)), (edge_of(source),))
+        alias._node = Node(NodeSignature("ViewBackward0", (source._form,)), (edge_of(source),))
     alias._view_of(source, True, False, recording)
 
 
@@ -47,7 +47,7 @@ def tangent_of(tensor: Any, level: ForwardLevel) -> Any:
     found._levels = tuple(sorted({*tensor._levels, *level.mapped}))
     edge = duals[level]
     if edge is not None and is_grad_enabled():
-        found._node = Node(NodeSignature("AliasBackward0", (tensor._meta,)), (edge,))
+        found._node = Node(NodeSignature("AliasBackward0", (tensor._form,)), (edge,))
     outside = STACK.levels[: STACK.levels.index(level)]
     found._duals = {n: e for n, e in duals.items() if n in outside}
     return found

@@ -160,7 +160,7 @@ _NODE: Final = """
 _RESULTS: Final = """
     slot = 0
     for made in results:
-        made._meta = signature.visible[slot]
+        made._form = signature.visible[slot]
         made._base_tensor = made._versions = None
         if node is not None and slot in signature.floating:
             made._node, made._slot = node, slot
@@ -300,7 +300,7 @@ class _Source:
         for i in operands:
             if i in self._signature.references:
                 self._add("c{i} = a{i}._versions or a{i}._kept_cell()", depth, i=i)
-                parts.append(f"(c{i}, c{i}[0], {i}, a{i}._id, a{i}._meta), ")
+                parts.append(f"(c{i}, c{i}[0], {i}, a{i}._id, a{i}._form), ")
             elif i in self._signature.keeping.wrapped and self._values[i] is not None:
                 parts.append("KEPT, ")
         return f"({''.join(parts)})"
@@ -352,7 +352,7 @@ class _Source:
             self._add("node = None\nif edges is not None:")
             self._add(_NODE, 2, numbers=self._numbers())
         if signature.alone:
-            self._add("made._meta = signature.out\nmade._slot = 0\nmade._base_tensor = made._versions = None")
+            self._add("made._form = signature.out\nmade._slot = 0\nmade._base_tensor = made._versions = None")
             self._add(f"made._node = {'node' if self._recorded else 'None'}")
         else:
             if not self._recorded:

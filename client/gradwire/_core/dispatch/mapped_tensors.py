@@ -96,7 +96,7 @@ def prepare(entry: OpBinding, values: list[Any]) -> Levels:
         shared = set(levels) - set(values[0]._levels)
         if shared:
             raise ArgumentError(
-                f"{op.name}: the {values[0]._meta!r} tensor written to is the same for all samples of the vmap, and "
+                f"{op.name}: the {values[0]._form!r} tensor written to is the same for all samples of the vmap, and "
                 "what is written differs between them: use the out-of-place form"
             )
     if op.dynamic and levels:
@@ -121,7 +121,7 @@ def _prepare_random(entry: OpBinding, values: list[Any]) -> None:
         if any(m.level not in target._levels for m in different):
             raise ArgumentError(
                 f"{entry.op.name}: randomness='different' would write different numbers for each sample into a "
-                f"{target._meta!r} tensor that all of them share"
+                f"{target._form!r} tensor that all of them share"
             )
     elif different:
         for i in entry.tensors:
@@ -194,6 +194,6 @@ def describe(tensor: Tensor) -> str:
     level = tensor._levels[-1]
     size = next((m.size for m in MODES.maps if m.level == level), None)
     if size is None:
-        return f"BatchedTensor(lvl={level}, outside of the vmap it belongs to, {tensor._meta!r})"
+        return f"BatchedTensor(lvl={level}, outside of the vmap it belongs to, {tensor._form!r})"
     inner = repr(unbatch(tensor, level, 0, size)).replace("\n", "\n    ")
     return f"BatchedTensor(lvl={level}, bdim=0, value=\n    {inner}\n)"

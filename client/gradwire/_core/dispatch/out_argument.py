@@ -14,13 +14,14 @@ from gradwire_protocol.meta import contiguous_stride, meta
 from gradwire_protocol.out import Out
 from gradwire_protocol.overlap import Overlap, Region, find_overlap
 from gradwire_protocol.promotion import can_cast
-from gradwire_protocol.shapes import is_dense
+from gradwire_protocol.shapes import channels_last_order, is_dense
 from gradwire_protocol.table import TABLE
 
 from ..context.late_signatures import show_as, with_out
-from ..context.layouts import memory_format
+from ..context.layouts import asked_order, memory_format, preserve_format, suggested_order
 from ..context.modes import is_grad_enabled, no_grad
 from ..graph.inplace import check_expanded
+from ..tensor.memory import begins_its_memory, span, whole
 from ..tensor.tensor import Tensor
 from .dispatch import call
 
@@ -56,7 +57,10 @@ def into(name: str, how: Out, result: Any, out: Any, given: Iterable[Any] = ()) 
         if f"{name}_dim" in TABLE:
             each, how = f"{name}_dim", stated(f"{name}_dim")
         written = [into(each, how, r, o, given) for r, o in zip(result, out)]
-        return type(result)(*written) if hasattr(result, "_fields") else type(result)(written)
+        made: Any = type(result)
+        if not hasattr(made, "_fields"):
+            return made(written)
+        return (made._of_out() if hasattr(made, "_of_out") else made)(*written)
     if not isinstance(out, Tensor):
         raise ArgumentTypeError(f"{name}: out must be a tensor, not {type(out).__name__}")
     if is_grad_enabled() and (result.requires_grad or out.requires_grad):
@@ -66,7 +70,7 @@ def into(name: str, how: Out, result: Any, out: Any, given: Iterable[Any] = ()) 
     ):
         kind = ArgumentTypeError if Out.JOINS in how else DTypeError
         raise kind(f"{name}: a {result.dtype.name} result cannot be written into out of {out.dtype.name}")
-    if result._meta.device != out._meta.device:
+    if result._form.device != out._form.device:
         raise DeviceError(f"{name}: the result is on {result.device}, out on {out.device}")
     _check_apart(name, how, out, tuple(result.shape), given)
     if Out.COUNTED in how and out.numel() == result.numel():
@@ -200,10 +204,11 @@ def resize_(
     size: Sequence[int] | None = None,
     memory_format: memory_format | None = None,
 ) -> Tensor:
-    """Give the tensor another shape in place; elements are kept in order, new ones are uninitialised.
+    """Give the tensor another shape in place; elements are kept in the order of memory, new ones are uninitialised.
 
     Raises:
         GraphError: for a tensor that requires grad.
+        ArgumentError: for a memory format that is for another number of dimensions, or that keeps one.
     """
     if self.requires_grad:
         raise GraphError("resize_: a tensor that requires grad cannot be resized; resize its detach()")
@@ -216,17 +221,30 @@ def resize_(
         raise ArgumentTypeError(f"resize_: a size is a sequence of ints, got {list(new)!r:.80}")
     if any(n < 0 for n in new):
         raise ArgumentError(f"resize_: no extent can be negative, got {list(new)!r:.80}")
-    if new != tuple(self.shape):
-        number = self._tell("resized", new, results=1)
-        described = meta(new, self.dtype, self._meta.device)
+    if memory_format is preserve_format:
+        raise ArgumentError("resize_: preserve_format keeps an order, and the shape changes")
+    if memory_format is not None or new != tuple(self.shape):
+        asked = {} if memory_format is None else asked_order(memory_format, len(new), bool(self._levels))
+        last = "channels_last" in asked  # memory has rows of channels, which the tensor shows as dimension 1
+        held = (new[0], *new[2:], new[1]) if last else new
+        described = meta(held, self.dtype, self._form.device)
         if self._id < 0:
-            self._meta = described
+            self._form = meta(new, self.dtype, "meta", channels_last_order(new)) if last else described
         else:
-            self.data = Tensor._make(self._session, number, described)
+            memory = self.data
+            made = Tensor._make(self._session, self._tell("resized", held, results=1), described)
+            begin = 0 if begins_its_memory(memory) else self.storage_offset()
+            origin = whole(memory)
+            if begin * self.itemsize + described.nbytes <= span(origin) * origin.itemsize:
+                made._shows_part_of(memory)
+                made._offset = begin
+            self.data = call("permute", made, (0, len(new) - 1, *range(1, len(new) - 1))) if last else made
             self._bump("resize_")
     return self
 
 
 def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
-    """:func:`resize_` to the shape of another tensor."""
-    return resize_(self, tuple(the_template.shape))
+    """:func:`resize_` to the shape of another tensor, and for ``preserve_format`` to the order that it suggests."""
+    if memory_format is preserve_format:
+        memory_format = suggested_order(the_template._known_meta())
+    return resize_(self, tuple(the_template.shape), memory_format=memory_format)

@@ -17,6 +17,10 @@ _DEFAULTS: Final[dict[str, Callable[..., Any]]] = {}
 PUBLIC: Final[dict[str, Callable[..., Any]]] = {}
 """The functions that stand for ops, by name. Those that are generated fill it."""
 
+TRACERS: Final[list[Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]]] = []
+"""Functions of a function and its arguments that may take over the call, asked before an argument is looked at. They
+return NotImplemented where they do not."""
+
 _maker: list[Callable[[Op], Any]] = []
 
 

@@ -42,7 +42,7 @@ def _stretches(source: Tensor) -> Iterator[Tensor]:
 
 def _together(source: Tensor) -> Iterator[Tensor]:
     made: tuple[Tensor, ...] = dispatch.call("unbind", source, 0)
-    if 1 < len(made) <= MOST_ROWS and not made[0]._levels and len(made) * made[0]._meta.nbytes <= MOST_BYTES:
+    if 1 < len(made) <= MOST_ROWS and not made[0]._levels and len(made) * made[0]._form.nbytes <= MOST_BYTES:
         together = Rows(made)
         for at, row in enumerate(made):
             row._row_of = together, at
@@ -50,7 +50,7 @@ def _together(source: Tensor) -> Iterator[Tensor]:
 
 
 def __iter__(self: Tensor) -> Iterator[Any]:
-    if not self._meta.shape:
+    if not self._form.shape:
         raise ArgumentTypeError("iteration over a 0-dim tensor")
     return rows(self)
 

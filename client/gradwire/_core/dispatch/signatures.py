@@ -123,7 +123,7 @@ def key_of(entry: OpBinding, values: list[Any]) -> Any:
         elif isinstance(value, Tensor):
             if way and (way != WAY_CONSTANT or value.requires_grad):
                 return None
-            key.append(value._meta)
+            key.append(value._form)
         elif way == WAY_ATTRIBUTE:
             kind = type(value)
             if kind is tuple or kind is Size:
@@ -142,7 +142,7 @@ def key_of(entry: OpBinding, values: list[Any]) -> Any:
             metas: list[Meta | None] = []
             for item in value:
                 if isinstance(item, Tensor):
-                    metas.append(item._meta)
+                    metas.append(item._form)
                 elif item is None:
                     metas.append(None)
                 else:
@@ -160,9 +160,9 @@ def key_of(entry: OpBinding, values: list[Any]) -> Any:
 
 
 def _is_within(x: Any, dim: Any, index: int) -> bool:
-    if type(dim) is not int or not isinstance(x, Tensor) or not x._meta.known:
+    if type(dim) is not int or not isinstance(x, Tensor) or not x._form.known:
         return False
-    shape = x._meta.shape
+    shape = x._form.shape
     if not -len(shape) <= dim < len(shape):
         return False
     return -shape[dim] <= index < shape[dim]

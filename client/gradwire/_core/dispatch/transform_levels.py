@@ -104,7 +104,7 @@ def anchored(tensor: Any) -> Tensor:
     that requires grad it is none. The derivatives are as before.
     """
     with enable_grad():
-        zero = call("zeros", (), dtype=tensor.dtype, device=tensor._meta.device).requires_grad_()
+        zero = call("zeros", (), dtype=tensor.dtype, device=tensor._form.device).requires_grad_()
         zero._scope = ENDED
         return tensor + zero
 

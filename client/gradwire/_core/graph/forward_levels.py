@@ -96,7 +96,7 @@ def propagate(entry: OpBinding, values: list[Any], results: list[Handle], record
     for i in entry.differentiable:
         value = values[i]
         operands.extend(value if type(value) in (list, tuple) else [value])
-    operands = [t for t in operands if hasattr(t, "_duals") and t._meta.dtype.carries_gradient]
+    operands = [t for t in operands if hasattr(t, "_duals") and t._form.dtype.carries_gradient]
     found: dict[ForwardLevel, list[Edge | None]] = {}
     for tensor in operands:
         for level, edge in duals_of(tensor).items():
@@ -116,12 +116,12 @@ def mark(tensors: list[Handle], level: ForwardLevel, edges: list[Edge | None]) -
     if any(e is not None for e in edges):
         node = Node(NodeSignature("AddBackward0", tuple(_meta_of(t) for t in tensors)), tuple(edges))
     for slot, tensor in enumerate(tensors):
-        if tensor._meta.dtype.carries_gradient:
+        if tensor._form.dtype.carries_gradient:
             tensor._duals = {**(tensor._duals or {}), level: None if node is None else (node, slot)}
 
 
 def _meta_of(tensor: Handle) -> Meta:
-    found: Meta = tensor._meta
+    found: Meta = tensor._form
     return found
 
 

@@ -158,7 +158,7 @@ class AccumulateGrad(Node):
 
     def __init__(self, leaf: Handle) -> None:
         # Not by way of Node: one is made for each parameter in each step.
-        self._leaf_meta = leaf._meta
+        self._leaf_meta = leaf._form
         self.edges = ()
         self.line = self.inner = self.retained = None
         self.saved = self.numbers = ()

@@ -44,13 +44,13 @@ def check_inplace(op: Op, values: list[Any], requires: bool, itself: bool = Fals
         ArgumentError: when several elements share one place in memory.
     """
     target: Handle = values[0]
-    expanded = repeats(target._meta)
+    expanded = repeats(target._form)
     if expanded:
-        check_expanded(target, op.name, op.may_write_expanded(sum(hasattr(value, "_meta") for value in values), itself))
+        check_expanded(target, op.name, op.may_write_expanded(sum(hasattr(value, "_form") for value in values), itself))
     _check_history(op.name, target, requires)
     if expanded and op.expanded is Expanded.WARNED:
         warnings.warn(
-            f"{op.name}: the {list(target._meta.shape)} tensor is expanded, an element that is written to changes all "
+            f"{op.name}: the {list(target._form.shape)} tensor is expanded, an element that is written to changes all "
             "that are the same place in memory: clone it first",
             UserWarning,
             stacklevel=4,
@@ -60,7 +60,7 @@ def check_inplace(op: Op, values: list[Any], requires: bool, itself: bool = Fals
 def _check_history(name: str, target: Handle, requires: bool) -> None:
     if MODES.scopes and not MODES.scopes[-1].holds(target):
         raise GraphError(
-            f"{name}: a function that is differentiated changes a {target._meta!r} tensor from outside of it in place: "
+            f"{name}: a function that is differentiated changes a {target._form!r} tensor from outside of it in place: "
             "the derivative would not know of it. Return the new value, or clone the tensor inside of the function"
         )
     if target._inference and not MODES.flags & INFERENCE_MODE:
@@ -86,9 +86,9 @@ def check_expanded(target: Handle, name: str, allowed: bool = False) -> None:
     Raises:
         ArgumentError: when they are.
     """
-    if repeats(target._meta) and not allowed:
+    if repeats(target._form) and not allowed:
         raise ArgumentError(
-            f"{name}: the {list(target._meta.shape)} tensor is expanded, several of its elements are one place in "
+            f"{name}: the {list(target._form.shape)} tensor is expanded, several of its elements are one place in "
             "memory: clone it first"
         )
 
@@ -111,7 +111,7 @@ class Rebasing:
         self.root = root
         self._before = root._node, root._slot
         if base is not None:
-            copied = Node(NodeSignature("CopySlices", (base._meta,)), (edge_of(base), *node.edges[1:]))
+            copied = Node(NodeSignature("CopySlices", (base._form,)), (edge_of(base), *node.edges[1:]))
             copied.inner = node
             node = copied
         self.node = node
@@ -138,13 +138,13 @@ def keep_watching(tensor: Handle, node: Node | None, slot: int) -> None:
 
 def path_of(source: Handle, described: Meta) -> Path | None:
     """The path to a view of ``source``; None for one that is an ``as_strided`` away from the base."""
-    before = source._meta.dtype
+    before = source._form.dtype
     crosses = before is not described.dtype and before.is_complex != described.dtype.is_complex
     path = source._path
     if not crosses:
         return None if path is None else (*path, ("AsStridedBackward0", described))
     if path is None:
-        path = () if source._base_tensor is None else (("AsStridedBackward0", source._meta),)
+        path = () if source._base_tensor is None else (("AsStridedBackward0", source._form),)
     name = "ViewAsComplexBackward0" if described.dtype.is_complex else "ViewAsRealBackward0"
     return (*path, (name, described))
 
@@ -163,7 +163,7 @@ def regenerate(view: Handle) -> None:
     edge: Edge | None = edge_of(base)
     path = view._path
     if path is None or edge is not None:  # a path is recorded anew: a base without history gives it none
-        for name, described in path or (("AsStridedBackward0", view._meta),):
+        for name, described in path or (("AsStridedBackward0", view._form),):
             node = Node(NodeSignature(name, (described,), op=_SHOWN[name]), (edge,))
             edge = node, 0
     before = view._node, view._slot

@@ -134,7 +134,7 @@ def _place(node: Node, part: NodeHooks) -> Any:
 def _record(tensor: Handle, op: str, values: list[Any]) -> Any:
     session = tensor._session
     number = session.record(TABLE[op], values, 1)
-    return make(session, number, meta((0,), tensor.dtype, tensor._meta.device))
+    return make(session, number, meta((0,), tensor.dtype, tensor._form.device))
 
 
 def register_tensor_hook(tensor: Handle, hook: Callable[..., Any]) -> RemovableHandle:
@@ -146,9 +146,9 @@ def register_tensor_hook(tensor: Handle, hook: Callable[..., Any]) -> RemovableH
     if not callable(hook):
         raise ArgumentTypeError(f"a hook is a function, not {type(hook).__name__}")
     if not tensor.requires_grad:
-        raise GraphError(f"a {tensor._meta!r} tensor that does not require grad receives no gradient to hook")
+        raise GraphError(f"a {tensor._form!r} tensor that does not require grad receives no gradient to hook")
     if tensor._levels:
-        raise GraphError(f"a hook on a {tensor._meta!r} tensor inside vmap is not possible: hook the result outside")
+        raise GraphError(f"a hook on a {tensor._form!r} tensor inside vmap is not possible: hook the result outside")
     part = _part_of_tensor(tensor)
     table = part.arriving.get(tensor._slot)
     if table is None:
@@ -163,7 +163,7 @@ def register_accumulated_hook(tensor: Handle, hook: Callable[..., Any]) -> Remov
         GraphError: when the tensor is not a leaf that requires grad.
     """
     if not tensor.requires_grad:
-        raise GraphError(f"a {tensor._meta!r} tensor that does not require grad accumulates nothing")
+        raise GraphError(f"a {tensor._form!r} tensor that does not require grad accumulates nothing")
     if not tensor.is_leaf:
         raise GraphError("only a leaf accumulates a gradient: use register_hook for the gradient of other tensors")
     return _part_of_tensor(tensor).accumulated.register(hook)

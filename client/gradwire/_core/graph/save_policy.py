@@ -105,7 +105,7 @@ class SavePolicy:
             value = values[at]
             if type(value) not in NO_TENSOR and value is not overwritten:
                 cell = value._versions or value._kept_cell()
-                return ((cell, cell[0], at, value._id, value._meta),)
+                return ((cell, cell[0], at, value._id, value._form),)
         saved: list[Saved] = []
         for at in places[0]:
             value = values[at]
@@ -113,9 +113,9 @@ class SavePolicy:
                 saved.extend([_watched(item, at) for item in value if item is not None])
             elif value is overwritten:
                 saved.append(KEPT)
-            elif hasattr(value, "_meta"):
+            elif hasattr(value, "_form"):
                 cell = value._versions or value._kept_cell()
-                saved.append((cell, cell[0], at, value._id, value._meta))
+                saved.append((cell, cell[0], at, value._id, value._form))
             elif at in self.wrapped and value is not None:
                 saved.append(KEPT)
         return tuple(saved)
@@ -128,8 +128,8 @@ class SavePolicy:
         """
         for i in self._op.underived_at:
             value = values[i]
-            if hasattr(value, "_meta") and value.requires_grad:
-                raise self._op.without_derivative(i, value._meta)
+            if hasattr(value, "_form") and value.requires_grad:
+                raise self._op.without_derivative(i, value._form)
 
     def keep_numbers(self, node: Node, values: list[Any]) -> None:
         """Note the numbers that decide how the derivative goes."""
@@ -148,7 +148,7 @@ class SavePolicy:
 
 def _watched(tensor: Handle, at: int) -> Saved:
     cell = tensor._versions or tensor._kept_cell()
-    return cell, cell[0], at, tensor._id, tensor._meta
+    return cell, cell[0], at, tensor._id, tensor._form
 
 
 def refuse_derivative(node: Node) -> None:

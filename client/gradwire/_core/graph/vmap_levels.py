@@ -77,6 +77,6 @@ def refuse_reading(tensor: Handle) -> None:
         ArgumentError: always, naming the tensor.
     """
     raise ArgumentError(
-        f"the values of a {tensor._meta!r} tensor inside vmap differ from sample to sample: item(), bool(), float(), "
+        f"the values of a {tensor._form!r} tensor inside vmap differ from sample to sample: item(), bool(), float(), "
         "tolist() and numpy() cannot be used on it, nor control flow that depends on it; use where()"
     )

@@ -17,7 +17,9 @@ from ..context.late_signatures import called_as, show_as
 from ..context.layouts import memory_format
 from ..context.modes import no_grad
 from ..dispatch.dispatch import call
-from ..surface.creation import empty, place
+from ..surface.conversions import reordered
+from ..surface.creation import place
+from ..surface.creation_like import empty_like
 from ..surface.to_arguments import to_arguments, to_form
 from ..tensor.tensor import NO_GRAD, Tensor
 from .global_hooks import BUFFERS, MODULES, PARAMETERS, replaced
@@ -37,6 +39,7 @@ class Module(Hooked, Stateful):
     """
 
     training: bool
+    dump_patches: bool = False
     call_super_init: bool = False
     """Whether the next class in the order of inheritance is initialised, too, with the arguments that are left."""
 
@@ -357,12 +360,15 @@ class Module(Hooked, Stateful):
         if dtype is not None and dtype.is_complex:
             warnings.warn("not every layer computes with complex numbers", UserWarning, stacklevel=2)
         where = None if target is None else place(target)
-        return self._apply(lambda t: _converted(t, dtype if t.dtype.category >= dtypes.FLOATING else None, where))
+        order = kwargs.get("memory_format")
+        return self._apply(
+            lambda t: _converted(t, dtype if t.dtype.category >= dtypes.FLOATING else None, where, order)
+        )
 
     def to_empty(self, *, device: Device, recurse: bool = True) -> Self:
         """Move to a device without copying: the values are lost."""
         owner = self if recurse else _Shallow(self)
-        owner._apply(lambda t: empty(tuple(t.shape), dtype=t.dtype, device=device))
+        owner._apply(lambda t: empty_like(t, device=device))
         return self
 
     def type(self, dst_type: DType | str | builtins.type[Tensor]) -> Self:
@@ -451,10 +457,12 @@ def bracketed(name: str, extra: list[str], entries: list[str]) -> str:
     return f"{name}(\n  " + "\n  ".join([*extra, *entries]) + "\n)"
 
 
-def _converted(tensor: Tensor, dtype: DType | None, device: str | None) -> Any:
+def _converted(tensor: Tensor, dtype: DType | None, device: str | None, order: memory_format | None = None) -> Any:
+    if order is not None and tensor.ndim in (4, 5):
+        return reordered(tensor, order, dtype, device)
     dtype = dtype or tensor.dtype
-    device = device or tensor._meta.device
-    if dtype is tensor.dtype and device == tensor._meta.device:
+    device = device or tensor._form.device
+    if dtype is tensor.dtype and device == tensor._form.device:
         return tensor
     return call("to", tensor, dtype, device)
 
@@ -463,7 +471,7 @@ def _replaced(tensor: Tensor, fn: Callable[[Tensor], Tensor]) -> Any:
     made = fn(tensor)
     if made is tensor:
         return tensor
-    if made._meta.device != tensor._meta.device and "meta" in (made._meta.device, tensor._meta.device):
+    if made._form.device != tensor._form.device and "meta" in (made._form.device, tensor._form.device):
         return Parameter(made, requires_grad=tensor.requires_grad)
     tensor.data = made
     return tensor

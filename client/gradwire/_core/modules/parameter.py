@@ -28,8 +28,9 @@ def alias_as(cls: type[Tensor], data: Tensor) -> Any:
 
 def rename(cls: type[Tensor], made: Tensor) -> Any:
     """Turn a proxy that nobody else holds into one of class ``cls``, which then owns the tensor on the server."""
-    found = cls._make(made._session, made._id, made._meta)
+    found = cls._make(made._session, made._id, made._form)
     found._inference = made._inference
+    made._share_memory_with(found)
     del made._session  # it no longer releases the tensor when it is dropped
     return found
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from ..context.modes import enable_grad
 from ..dispatch.dispatch import call
-from ..surface.creation import full_like, zeros_like
+from ..surface.creation_like import full_like, zeros_like
 from ..tensor.tensor import Tensor
 from .options import number, single
 

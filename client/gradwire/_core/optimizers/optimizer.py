@@ -20,7 +20,8 @@ from ..modules.parameter import clear_gradients
 from ..session.batched_read import fetch
 from ..session.profile_ranges import record_function
 from ..session.profile_recorder import current
-from ..surface.creation import tensor, zeros_like
+from ..surface.creation import tensor
+from ..surface.creation_like import zeros_like
 from ..tensor.tensor import NO_GRAD, Tensor
 from .differentiable import STEPS, Step, step_recorded
 
@@ -292,7 +293,7 @@ class Optimizer:
             value = tensor(np.asarray(value))
         if isinstance(value, Tensor):
             floating = param.is_floating_point() and name != "step"
-            place = (param.dtype if floating else value.dtype, param._meta.device)
+            place = (param.dtype if floating else value.dtype, param._form.device)
             return call("to", value, *place, True) if name != "step" else call("clone", value)
         if isinstance(value, dict):
             return {k: self._restored(k, v, param) for k, v in value.items()}

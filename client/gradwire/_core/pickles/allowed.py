@@ -11,11 +11,15 @@ import numpy as np
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
 
-from ..context.layouts import strided
+from ..context.layouts import channels_last, channels_last_3d, contiguous_format, preserve_format, strided
 from ..context.numpy_dtypes import DTYPES
 from ..context.size import Size
 from ..context.size import device as Device
-from .machine import Callee, RefusedPickle, Stateful, key
+from ..surface.generator import Generator
+from ..surface.typed_storages import STORAGE_NAMES
+from .machine import Callee, Known, RefusedPickle, Stateful, key
+from .naming import functions, layers
+from .safe_globals import listed
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,12 @@ class Storage:
 
 @dataclass(eq=False)
 class StoredTensor:
-    """A tensor as the file describes it: a strided view of a storage, in elements."""
+    """A tensor as the file describes it: a strided view of a storage, in elements.
+
+    Attributes:
+        kind: the class of its own that it has, a :class:`~.machine.Known`.
+        state: attributes that the program gave it.
+    """
 
     storage: Storage
     offset: int
@@ -53,6 +62,8 @@ class StoredTensor:
     dtype: DType
     requires_grad: bool = False
     parameter: bool = False
+    kind: Any = None
+    state: Any = None
 
 
 def _tensor(
@@ -83,16 +94,27 @@ def _lying(
     return StoredTensor(storage, offset, tuple(size), tuple(stride), dtype, bool(requires_grad))
 
 
-def _parameter(data: Any, requires_grad: Any = True, hooks: Any = None, *state: Any) -> StoredTensor:
+def _tensor_without_memory(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> StoredTensor:
+    if not isinstance(dtype, DType):
+        raise RefusedPickle("the file describes a tensor without a dtype")
+    return _lying(Storage("", dtype, "meta"), 0, size, stride, dtype, requires_grad, None)
+
+
+def _parameter(data: Any, requires_grad: Any = True, hooks: Any = None, state: Any = None) -> StoredTensor:
     if not isinstance(data, StoredTensor):
         raise RefusedPickle("the file describes a parameter that is no tensor")
-    return replace(data, requires_grad=bool(requires_grad), parameter=True)
+    return replace(data, requires_grad=bool(requires_grad), parameter=True, state=state or None)
 
 
 def _of_type(function: Any, kind: Any, arguments: Any, state: Any) -> Any:
-    if not isinstance(function, Callee):
+    made = function(*arguments) if isinstance(function, Callee) else None
+    if not isinstance(made, StoredTensor):
         raise RefusedPickle("the file describes a tensor that nothing makes")
-    return function(*arguments)
+    if not isinstance(kind, Known):
+        return replace(made, state=state or None)
+    if not kind.called:
+        raise RefusedPickle(f"the file describes a tensor that is a {kind.name}")
+    return replace(made, kind=kind, state=state or None)
 
 
 class _NumpyType(Stateful):
@@ -130,6 +152,11 @@ class _NumpyArray(Stateful):
         return np.frombuffer(data, kind.dtype).reshape(shape, order="F" if fortran else "C").copy()
 
 
+def _generator(device: Any, seed: Any, state: Any) -> Generator:
+    made = Generator(Device(device)).manual_seed(seed)
+    return made.set_state(state)
+
+
 def _numpy_scalar(kind: Any, data: Any) -> Any:
     if not isinstance(kind, _NumpyType) or not isinstance(data, (bytes, bytearray)):
         raise RefusedPickle("the file describes a NumPy number that gradwire does not read")
@@ -161,17 +188,11 @@ def _ordered(items: Any = ()) -> OrderedDict[Any, Any]:
     return OrderedDict((key(name), value) for name, value in items)
 
 
-_STORAGES: Final = {
-    "FloatStorage": dtypes.float32, "DoubleStorage": dtypes.float64, "HalfStorage": dtypes.float16,
-    "BFloat16Storage": dtypes.bfloat16, "LongStorage": dtypes.int64, "IntStorage": dtypes.int32,
-    "ShortStorage": dtypes.int16, "CharStorage": dtypes.int8, "ByteStorage": dtypes.uint8,
-    "BoolStorage": dtypes.bool_, "ComplexFloatStorage": dtypes.complex64, "ComplexDoubleStorage": dtypes.complex128,
-}  # fmt: skip
-
 _CALLED: Final[dict[str, Any]] = {
     "torch._utils _rebuild_tensor": _tensor,
     "torch._utils _rebuild_tensor_v2": _tensor,
     "torch._utils _rebuild_tensor_v3": _tensor_with_dtype,
+    "torch._utils _rebuild_meta_tensor_no_storage": _tensor_without_memory,
     "torch._utils _rebuild_parameter": _parameter,
     "torch._utils _rebuild_parameter_with_state": _parameter,
     "torch._tensor _rebuild_from_type_v2": _of_type,
@@ -204,15 +225,26 @@ def _listed() -> dict[str, Any]:
     names: dict[str, Any] = {name: Callee(name, function) for name, function in _CALLED.items()}
     for module in ("builtins", "__builtin__"):
         names |= {f"{module} {name}": Callee(f"{module} {name}", function) for name, function in _BUILTINS.items()}
-    names |= {f"torch {name}": StorageType(dtype) for name, dtype in _STORAGES.items()}
+    names |= {f"torch {name}": StorageType(dtype) for dtype, name in STORAGE_NAMES.items()}
     names |= {f"torch {dtype.name}": dtype for dtype in dtypes.ALL}
     names |= {
         "torch.storage UntypedStorage": StorageType(None),
         "torch UntypedStorage": StorageType(None),
-        "torch strided": strided,
-    }
+        "torch strided": strided, "torch contiguous_format": contiguous_format,
+        "torch channels_last": channels_last, "torch channels_last_3d": channels_last_3d,
+        "torch preserve_format": preserve_format,
+    }  # fmt: skip
     return names
 
 
 NAMES: Final = _listed()
 """By ``"module name"``, as in a pickle."""
+
+
+def allowed() -> dict[str, Any]:
+    """All names that a file may mention now: those of values, of the layers of ``torch.nn`` and its functions, and what
+    the program has added. No later one takes the place of an earlier one."""
+    added = {name: Known(name, value, called=True) for name, value in listed().items()}
+    known: dict[str, Any] = {**layers(), **functions()}
+    made = Known("torch._utils _rebuild_generator", _generator, called=True)
+    return added | {made.name: made} | {name: Known(name, value, called=False) for name, value in known.items()} | NAMES

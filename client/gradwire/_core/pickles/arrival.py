@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from gradwire_protocol.dtypes import uint8
 from gradwire_protocol.errors import ArgumentTypeError
 from gradwire_protocol.meta import is_contiguous
 
@@ -16,10 +17,15 @@ from ..context.modes import no_grad
 from ..context.numpy_dtypes import NUMPY_DTYPES
 from ..context.size import device as Device
 from ..dispatch.dispatch import call
-from ..modules.parameter import Parameter
-from ..surface.creation import upload
+from ..modules.module import Module
+from ..modules.parameter import Parameter, alias_as
+from ..surface.creation import empty, upload
+from ..surface.storages import UntypedStorage
+from ..surface.typed_storages import TypedStorage
+from ..tensor.tensor import Tensor
 from .allowed import Storage, StorageType, StoredTensor
-from .machine import Callee, RefusedPickle, Stateful
+from .layers import as_ours
+from .machine import Callee, Instance, Known, RefusedPickle, Stateful
 
 
 class Where:
@@ -83,35 +89,67 @@ def arrive(tree: Any, where: Callable[[str], Any]) -> Any:
         RefusedPickle: if a tensor exceeds its storage.
         DeviceError: if the server lacks the device of a tensor; set ``map_location``.
     """
-    lying: dict[int, StoredTensor] = {}
+    lying: dict[int, Any] = {}
     try:
         _gather(tree, lying, set())
     except RecursionError:
-        raise RefusedPickle("the file's containers lie too deep inside each other") from None
-    uses = Counter(id(one.storage) for one in lying.values())
+        raise RefusedPickle(_TOO_DEEP) from None
+    tensors = {number: one for number, one in lying.items() if isinstance(one, StoredTensor)}
+    uses = Counter(id(one.storage) for one in tensors.values())
+    uses.update(number for number, one in lying.items() if isinstance(one, Storage))
     shared: dict[int, Any] = {}
     made: dict[int, Any] = {}
-    for number, one in lying.items():
+    for number, one in tensors.items():
+        if one.storage.location == "meta":
+            made[number] = _dressed(_without_memory(one), one)
+            continue
         # Transposed and channels-last tensors keep their strides, so they must be views of the whole storage.
         alone = uses[id(one.storage)] == 1 and (not prod(one.size) or is_contiguous(one.size, one.stride))
         made[number] = _dressed(_sent(one, where) if alone else _shared(one, shared, where), one)
-    return _with(tree, made, {})
+    for number, one in lying.items():
+        if isinstance(one, Storage):
+            made[number] = _storage(one, shared, where)
+    try:
+        return _with(tree, made, {})
+    except RecursionError:
+        raise RefusedPickle(_TOO_DEEP) from None
 
 
-def _gather(value: Any, found: dict[int, StoredTensor], seen: set[int]) -> None:
+_TOO_DEEP: Final = "the file's containers lie too deep inside each other"
+
+
+def _gather(value: Any, found: dict[int, Any], seen: set[int]) -> None:
+    if isinstance(value, Storage):
+        found[id(value)] = value
+        return
     if isinstance(value, StoredTensor):
         found[id(value)] = value
-    elif isinstance(value, (dict, list, tuple, set, frozenset)) and id(value) not in seen:
+        inside: Any = (value.state,)
+    elif isinstance(value, Instance):
+        inside = (value.arguments, value.state)
+    elif isinstance(value, dict):
+        inside = value.values()
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        inside = value
+    else:
+        return
+    if id(value) not in seen:
         seen.add(id(value))
-        for item in value.values() if isinstance(value, dict) else value:
+        for item in inside:
             _gather(item, found, seen)
 
 
 def _with(value: Any, made: dict[int, Any], done: dict[int, Any]) -> Any:
     """Replace tensors in place in mutable containers, so that shared objects stay shared."""
     if isinstance(value, StoredTensor):
+        return _attributed(value, made, done)
+    if isinstance(value, Storage):
         return made[id(value)]
-    if isinstance(value, (Storage, StorageType, Callee, Stateful)):
+    if isinstance(value, Instance):
+        return done[id(value)] if id(value) in done else _made(value, made, done)
+    if isinstance(value, Known):
+        return value.value
+    if isinstance(value, (StorageType, Callee, Stateful)):
         raise RefusedPickle(f"the file holds a {type(value).__name__.lower()} on its own: only tensors are read")
     if not isinstance(value, (dict, list, tuple)) or id(value) in done:
         return done.get(id(value), value)
@@ -126,6 +164,68 @@ def _with(value: Any, made: dict[int, Any], done: dict[int, Any]) -> Any:
     if kept is not None:
         vars(value)["_metadata"] = _with(kept, made, done)
     return value
+
+
+def _attributed(stored: StoredTensor, made: dict[int, Any], done: dict[int, Any]) -> Any:
+    found = made[id(stored)]
+    if id(stored) in done:
+        return found
+    done[id(stored)] = found
+    if stored.state is not None:
+        _give(found, _with(stored.state, made, done))
+    return found
+
+
+def _made(instance: Instance, made: dict[int, Any], done: dict[int, Any]) -> Any:
+    """The object of a known class, with its attributes; or what a known function makes."""
+    kind = instance.known.value
+    arguments = _with(instance.arguments, made, done)
+    found = done[id(instance)] = kind(*arguments) if instance.called else kind.__new__(kind, *arguments)
+    if instance.has_state:
+        state = _with(instance.state, made, done)
+        if isinstance(found, Module):
+            if not isinstance(state, dict) or not all(isinstance(name, str) for name in state):
+                raise RefusedPickle(f"the file gives a {instance.known.name} other things than attributes")
+            state = as_ours(type(found), state)
+        _give(found, state)
+    return found
+
+
+def _give(found: Any, state: Any) -> None:
+    if hasattr(found, "__setstate__"):
+        found.__setstate__(state)
+        return
+    attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
+    for part in (attributes, slots):
+        if part is None:
+            continue
+        if not isinstance(part, dict) or not all(isinstance(name, str) for name in part):
+            raise RefusedPickle(f"the file gives a {type(found).__name__} other things than attributes")
+        if isinstance(found, Tensor) and (taken := part.keys() & Tensor.__annotations__.keys()):
+            raise RefusedPickle(f"the file gives a tensor the attribute {min(taken)}, which is its own")
+        for name, value in part.items():
+            setattr(found, name, value)
+
+
+def _without_memory(one: StoredTensor) -> Any:
+    memory = empty(span_of(one.size, one.stride), dtype=one.dtype, device="meta")
+    return call("as_strided", memory, one.size, one.stride, 0).data
+
+
+def span_of(size: tuple[int, ...], stride: tuple[int, ...]) -> int:
+    """How many elements a strided tensor lies over."""
+    return 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if prod(size) else 0
+
+
+def _storage(storage: Storage, shared: dict[int, Any], where: Callable[[str], Any]) -> UntypedStorage | TypedStorage:
+    base = shared.get(id(storage))
+    if base is None:
+        dtype = storage.dtype or uint8
+        base = shared[id(storage)] = upload(
+            np.frombuffer(storage.data, NUMPY_DTYPES[dtype]), dtype, where(storage.location)
+        )
+    untyped = UntypedStorage._of(base)
+    return untyped if storage.dtype is None else TypedStorage(wrap_storage=untyped, dtype=storage.dtype)
 
 
 def _array(storage: Storage, one: StoredTensor) -> np.ndarray[Any, Any]:
@@ -144,11 +244,11 @@ def _array(storage: Storage, one: StoredTensor) -> np.ndarray[Any, Any]:
 def _sent(one: StoredTensor, where: Callable[[str], Any]) -> Any:
     flat = _array(one.storage, one)
     steps = tuple(s * flat.itemsize for s in one.stride)
-    values = (
-        np.lib.stride_tricks.as_strided(flat[one.offset :], one.size, steps)
-        if prod(one.size)
-        else np.empty(one.size, flat.dtype)
-    )
+    if prod(one.size):
+        bits = flat[one.offset :].view(f"V{flat.itemsize}")  # NumPy lays no strides over ml_dtypes' own types
+        values = np.ascontiguousarray(np.lib.stride_tricks.as_strided(bits, one.size, steps)).view(flat.dtype)
+    else:
+        values = np.empty(one.size, flat.dtype)
     return upload(np.ascontiguousarray(values).reshape(one.size), one.dtype, where(one.storage.location))
 
 
@@ -160,10 +260,14 @@ def _shared(one: StoredTensor, shared: dict[int, Any], where: Callable[[str], An
     if base.dtype is not one.dtype:
         return _sent(one, where)
     with no_grad():
-        return call("as_strided", base, one.size, one.stride, one.offset).data
+        made = call("as_strided", base, one.size, one.stride, one.offset).data
+    made._offset = one.offset
+    return made
 
 
 def _dressed(made: Any, one: StoredTensor) -> Any:
     if one.parameter:
         return Parameter(made, requires_grad=one.requires_grad)
+    if one.kind is not None:
+        made = alias_as(one.kind.value, made)
     return made.requires_grad_() if one.requires_grad else made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import pickletools
 import zipfile
 from typing import IO, Any, Final
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from gradwire_protocol.dtypes import DType
 
-from .allowed import NAMES, Storage, StorageType
+from .allowed import Storage, StorageType, allowed
 from .machine import Machine, RefusedPickle
 
 _MAGIC: Final = 0x1950A86A20F9469CFC6C
@@ -32,6 +33,32 @@ def read(stream: IO[bytes]) -> Any:
         return _archive(stream)
     stream.seek(start)
     return _in_sequence(stream)
+
+
+def names_in(stream: IO[bytes]) -> list[str]:
+    """The names that the pickle of a zip archive mentions, as ``"module name"``, each once.
+
+    Raises:
+        RefusedPickle: if the file is no such archive, or is damaged.
+    """
+    if not zipfile.is_zipfile(stream):
+        raise RefusedPickle("names are listed of PyTorch's zip format, which this file has not")
+    stream.seek(0)
+    found: dict[str, None] = {}
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            pickled = next(name for name in archive.namelist() if name.endswith("data.pkl"))
+            texts: list[str] = []
+            for opcode, argument, _ in pickletools.genops(_member(archive, pickled)):
+                if opcode.name == "GLOBAL":
+                    found[str(argument)] = None
+                elif opcode.name == "STACK_GLOBAL":
+                    found[" ".join(texts[-2:])] = None
+                elif isinstance(argument, str):
+                    texts.append(argument)
+    except (zipfile.BadZipFile, StopIteration, KeyError, ValueError, EOFError) as error:
+        raise RefusedPickle(f"the file is damaged: {error}") from None
+    return list(found)
 
 
 class _Storages:
@@ -62,7 +89,7 @@ def _archive(stream: IO[bytes]) -> Any:
             if f"{folder}constants.pkl" in names:
                 raise RefusedPickle("this is a TorchScript archive, which holds code: gradwire reads none")
             storages = _Storages()
-            found = Machine(NAMES, storages).read(io.BytesIO(_member(archive, pickles[0])))
+            found = Machine(allowed(), storages).read(io.BytesIO(_member(archive, pickles[0])))
             order = f"{folder}byteorder"
             swapped = order in names and _member(archive, order).strip() == b"big"
             for storage in storages.by_key.values():
@@ -95,7 +122,7 @@ def _in_sequence(stream: IO[bytes]) -> Any:
     if form != _FORM or not isinstance(system, dict) or not system.get("little_endian", True):
         raise RefusedPickle(f"the file is of the form {form!r:.20}, or of a big-endian machine")
     storages = _Storages()
-    found = Machine(NAMES, storages).read(stream)
+    found = Machine(allowed(), storages).read(stream)
     for key in plain.read(stream):
         storage = storages.by_key.get(key)
         if storage is None:

@@ -43,6 +43,24 @@ class Callee:
         return self.function(*arguments)
 
 
+class Known:
+    """A replacement for a name that a file may refer to: a class or function of gradwire's or the program's.
+
+    Args:
+        name: the name in the file.
+        value: what it stands for.
+        called: whether a file may call it. Else it may only be referred to, and, if it is a class, have objects that
+            get their attributes from the file.
+    """
+
+    __slots__ = ("called", "name", "value")
+
+    def __init__(self, name: str, value: Any, called: bool) -> None:
+        self.name = name
+        self.value = value
+        self.called = called
+
+
 class Stateful:
     """An allowed value whose state a file may set after its creation."""
 
@@ -51,6 +69,32 @@ class Stateful:
     def take(self, state: Any) -> Any:
         """Accept the state and return the value's replacement."""
         raise NotImplementedError
+
+
+class Instance(Stateful):
+    """What will be made of a known class or function, once the tensors are there.
+
+    Attributes:
+        known: the class or function.
+        arguments: of the constructor or function; of ``__new__`` if nothing is called.
+        called: whether the class itself, or a function, is called.
+        state: the object's attributes, if ``has_state``.
+    """
+
+    __slots__ = ("arguments", "called", "has_state", "known", "state")
+
+    def __init__(self, known: Known, arguments: tuple[Any, ...], called: bool) -> None:
+        self.known = known
+        self.arguments = arguments
+        self.called = called
+        self.state: Any = None
+        self.has_state = False
+
+    def take(self, state: Any) -> Instance:
+        if self.has_state or (self.called and not isinstance(self.known.value, type)):
+            raise RefusedPickle(f"the pickle gives what {self.known.name} made a state of its own")
+        self.state, self.has_state = state, True
+        return self
 
 
 _PLAIN: Final = (str, int, float, complex, bytes, type(None), DType, Device)
@@ -227,18 +271,29 @@ class Machine:
             dotted = name.replace(" ", ".", 1)
             raise RefusedPickle(
                 f"the file names {dotted}, which gradwire neither imports nor calls: it reads tensors, containers, "
-                "numbers and strings, and runs no code of a file. Where you trust the file, load it with PyTorch and "
-                "save a state_dict()"
+                "numbers, strings and the layers of torch.nn. If it is a class of the program and you trust the file, "
+                f"call torch.serialization.add_safe_globals([{name.rpartition(' ')[2]}]) before; else save a "
+                "state_dict()"
             )
         return self._names[name]
 
     def _reduce(self, _: Any) -> None:
         arguments, callee = self._stack.pop(), self._stack.pop()
+        if isinstance(callee, Known) and callee.called and isinstance(arguments, tuple):
+            self._stack.append(Instance(callee, arguments, called=True))
+            return
         if not isinstance(callee, Callee) or not isinstance(arguments, tuple):
-            raise RefusedPickle(f"the pickle calls a {type(callee).__name__}")
+            raise RefusedPickle(f"the pickle calls {getattr(callee, 'name', 'a ' + type(callee).__name__)}")
         self._stack.append(callee(*arguments))
 
-    _newobj = _reduce
+    def _newobj(self, _: Any) -> None:
+        arguments, callee = self._stack[-1], self._stack[-2]
+        if not isinstance(callee, Known):
+            self._reduce(_)
+            return
+        if not isinstance(callee.value, type) or not isinstance(arguments, tuple) or (arguments and not callee.called):
+            raise RefusedPickle(f"the pickle makes an object of {callee.name} with arguments that it never has")
+        self._stack[-2:] = [Instance(callee, arguments, called=False)]
 
     def _build(self, _: Any) -> None:
         state = self._stack.pop()

@@ -239,7 +239,7 @@ def set_default_dtype(dtype: DType) -> None:
         ArgumentTypeError: for any other dtype.
     """
     global _default_dtype
-    if not isinstance(dtype, DType) or not dtype.is_floating_point:
+    if not isinstance(dtype, DType) or not dtype.is_floating_point or dtype.for_storage:
         raise ArgumentTypeError(f"the default dtype must be a floating point dtype, not {dtype!r}")
     _default_dtype = dtype
     if _current is not None and not _current.closed:

@@ -360,7 +360,7 @@ class FrameBuilder:
         if at is None:
             if number < 0:
                 raise Unsupported(
-                    f"{tensor._meta!r} has no values: a tensor on the meta device is its shape and dtype, and nothing "
+                    f"{tensor._form!r} has no values: a tensor on the meta device is its shape and dtype, and nothing "
                     "can be computed from it on another"
                 )
             at = table[number] = len(table)

@@ -179,10 +179,10 @@ class ProfileRecorder:
 def _shape(value: Any) -> list[Any]:
     """The shape of an operand as PyTorch's profiler spells it: a list of ints, of lists for several tensors; ``[]``
     for what is no tensor."""
-    meta = getattr(value, "_meta", None)
+    meta = getattr(value, "_form", None)
     if meta is not None:
         return list(meta.shape) if meta.known else ["?"]
-    if type(value) is list and any(hasattr(v, "_meta") for v in value):
+    if type(value) is list and any(hasattr(v, "_form") for v in value):
         return [_shape(v) for v in value]
     return []
 

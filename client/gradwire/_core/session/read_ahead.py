@@ -207,7 +207,7 @@ class ReadAhead:
     def _step(self, frame: _Frame, tensor: Tensor, calls: list[Call]) -> _Step | None:
         """The read of a tensor as one that follows a frame; ``None`` if it is none that may be asked for with it."""
         number, steps = tensor._id, frame.steps
-        size = tensor._meta.nbytes if tensor._meta.known else MOST_BYTES + 1
+        size = tensor._form.nbytes if tensor._form.known else MOST_BYTES + 1
         if len(steps) >= MOST_READS or sum(step.nbytes for step in steps) + size > MOST_BYTES:
             return None
         if calls:

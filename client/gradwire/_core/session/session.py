@@ -65,6 +65,7 @@ class Session:
         kept_uploads: bytes of uploads that may be kept on the server, and here, since they come again and again.
 
     Attributes:
+        url, api_key: as they were given.
         rest: asks the server what is no frame.
         link: makes frames arrive.
         builder: records ops, and cuts frames.
@@ -92,6 +93,7 @@ class Session:
         self.reader: ValueReader = ValueReader(self.builder, self.kept_uploads)
         self.read_ahead: ReadAhead = ReadAhead(self.builder, self.reader)
         self.url: str = url
+        self.api_key: str | None = api_key
         self.device: str = device
         self.matmul_precision: str = "highest"
         self.max_tensor_bytes: int = link.limits.get("max_tensor_bytes", MAX_ID)
@@ -183,7 +185,7 @@ class Session:
             about = dtype, tuple(array.shape), device
             kept = self.kept_uploads.find(data, about, lambda: self._keep(data, *about))
             if kept is not None:
-                return self.record(TABLE["clone"], [kept, False], 1)
+                return self.record(TABLE["clone"], [kept, False, False], 1)
         return self._upload(data, dtype, tuple(array.shape), device)
 
     def _keep(self, data: np.ndarray[Any, Any], dtype: DType, shape: tuple[int, ...], device: str) -> Tensor:
@@ -219,7 +221,7 @@ class Session:
         row = self.rows([number]).get(number)
         if row is None:
             raise UnknownTensor(f"there is no tensor {name!r}: it was never made, or was released")
-        probe._meta = meta(tuple(row["shape"]), dtypes.BY_NAME[row["dtype"]], row["device"])
+        probe._form = meta(tuple(row["shape"]), dtypes.BY_NAME[row["dtype"]], row["device"])
         probe._requires = bool(row["requires_grad"])
         probe._grad_state = UNKNOWN_GRAD
         return probe

@@ -139,7 +139,7 @@ class ValueReader:
     def _ask(self, tensors: list[Tensor], along: Sequence[int] = (), along_bytes: int = 0) -> int:
         if MODES.capture is not None:
             MODES.capture.refuse("it reads a value")
-        size = sum([tensor._meta.nbytes if tensor._meta.known else UNKNOWN_BYTES for tensor in tensors])
+        size = sum([tensor._form.nbytes if tensor._form.known else UNKNOWN_BYTES for tensor in tensors])
         seq = self._builder.flush(wait=True, reads=tensors, read_bytes=size + along_bytes, along=along)
         assert seq is not None
         return seq

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Final, TypeVar
 
-from gradwire_protocol.errors import ArgumentTypeError, Unsupported
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, Unsupported
 from gradwire_protocol.promotion import ScalarKind
 from gradwire_protocol.table import Kind, Op
 
+from ..context.layouts import strided
 from ..tensor.tensor import Tensor
 from .creation import tensor
 from .predicates import result_type
@@ -20,6 +21,7 @@ NUMPY: Final = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input"
 
 OF_ONE: Final[dict[str, dict[str, str]]] = {
     "copy_": {"other": "src"},
+    "isin": {"element": "elements", "test_element": "test_elements"},
     "split": {"split_size": "split_size_or_sections", "tensor": "input"},
     "split_copy": {"split_size": "split_size_or_sections"},
     "tensordot": {"b": "other"},
@@ -28,8 +30,32 @@ OF_ONE: Final[dict[str, dict[str, str]]] = {
 }
 """Names that arguments of one function have besides."""
 
-ONE_VALUE: Final[dict[str, dict[str, Any]]] = {"embedding": {"sparse": False}, "gather": {"sparse_grad": False}}
-"""Arguments that have one value here, and need not be passed on."""
+_MADE: Final[dict[str, Any]] = {"layout": (None, strided), "pin_memory": (None, False), "requires_grad": (False,)}
+ONE_VALUE: Final[dict[str, dict[str, tuple[Any, ...]]]] = {
+    **{name: {"out_dtype": ()} for name in ("addmm", "baddbmm", "bmm", "mm")},
+    "embedding": {"sparse": (False,)},
+    "gather": {"sparse_grad": (False,)},
+    "tril_indices": _MADE,
+    "triu_indices": _MADE,
+}
+"""Arguments that have one meaning here, in these ways to write it, or none, and need not be passed on."""
+
+HINTS: Final[dict[str, tuple[str, ...]]] = {
+    "expand": ("implicit",),
+    "group_norm": ("cudnn_enabled",),
+    "layer_norm": ("cudnn_enable",),
+}
+"""Arguments that say how to compute, and change no result."""
+
+REFUSED: Final[dict[str, str]] = {
+    "layout": "tensors are strided",
+    "out_dtype": "PyTorch has it for some kernels of CUDA alone",
+    "pin_memory": "memory is the server's",
+    "requires_grad": "indices are integers, which have no gradient",
+    "sparse": "sparse gradients are not supported",
+    "sparse_grad": "sparse gradients are not supported",
+}
+"""Why such an argument has no other value."""
 
 FACTORS: Final = {"alpha", "beta", "value"}
 """Keyword-only factors that PyTorch once took before the tensors they go with, and still takes there with a warning."""
@@ -63,10 +89,11 @@ def respelled(
         again = _factors_last(op, args) if in_front == (not method and has_older_method(op)) else None
         if again is not None:
             return again
-    for name, value in ONE_VALUE.get(op.name, {}).items():
-        if kwargs.get(name, value) is True and not value:
-            raise Unsupported(f"{op.name}: sparse gradients are not supported by gradwire; leave out {name}")
-    spare = {k for k, v in ONE_VALUE.get(op.name, {}).items() if kwargs.get(k, ...) == v}
+    spare = {*ONE_VALUE.get(op.name, {}), *HINTS.get(op.name, ())}.intersection(kwargs)
+    for name, values in ONE_VALUE.get(op.name, {}).items():
+        if name in kwargs and kwargs[name] not in values:
+            kind = ArgumentError if name == "requires_grad" else Unsupported
+            raise kind(f"{op.name}: {name}={kwargs[name]!r:.40} is refused, since {REFUSED[name]}; leave out {name}")
     if spare:
         kwargs = {k: v for k, v in kwargs.items() if k not in spare}
     # PyTorch has these ops for tensors alone, and takes a number for either.

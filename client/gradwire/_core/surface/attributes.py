@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from gradwire_protocol import dtypes
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, GraphError
 from gradwire_protocol.promotion import ScalarKind
 
@@ -22,6 +21,7 @@ from ..graph.inplace import check_expanded
 from ..tensor.tensor import Tensor
 from .creation import empty, tensor
 from .methods import attach, offer
+from .storages import is_storage
 from .unsupported import AbsentAttribute
 
 
@@ -85,13 +85,6 @@ def ndimension(self: Tensor) -> int:
     return self.ndim
 
 
-def storage_offset(self: Tensor) -> int:
-    """How many elements before its first one its memory begins. One round trip: what is known here of a tensor's memory
-    does not tell."""
-    found: int = call("offset_of", self).item()
-    return found
-
-
 def get_device(input: Tensor) -> int:
     """The index of its CUDA device, -1 elsewhere."""
     return -1 if input.device.type != "cuda" else input.device.index or 0
@@ -99,7 +92,7 @@ def get_device(input: Tensor) -> int:
 
 def is_signed(input: Tensor) -> bool:
     """Whether the dtype has negative numbers."""
-    return input.dtype not in (dtypes.bool_, dtypes.uint8)
+    return input.dtype.is_signed
 
 
 def is_same_size(input: Tensor, other: Tensor) -> bool:
@@ -107,8 +100,19 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
     return tuple(input.shape) == tuple(other.shape)
 
 
-def _new_form(self: Tensor, *args: Any, device: Device | str | int | None = None) -> Tensor:
+def _new_form(
+    self: Tensor, *args: Any, size: Any = None, data: Any = None, other: Tensor | None = None, storage: Any = None,
+    device: Device | str | int | None = None,
+) -> Tensor:  # fmt: skip
     raise NotImplementedError
+
+
+def _of_storage(self: Tensor, storage: Any) -> Tensor:
+    """A tensor that shows all of a storage, in the dtype of another."""
+    if getattr(storage, "dtype", self.dtype) is not self.dtype:
+        raise ArgumentTypeError(f"new() of a {self.dtype!r} tensor takes no storage of {storage.dtype!r}")
+    found: Tensor = storage.untyped()._numbers(self.dtype)
+    return found
 
 
 @called_as(_new_form)
@@ -119,6 +123,8 @@ def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     Raises:
         ArgumentError: for a tensor and a device, and for a device of another kind.
     """
+    if not kwargs.keys() <= {"size", "data", "other", "storage", "device"}:
+        raise ArgumentTypeError(f"new() takes size, data, other, storage and device by name, not {sorted(kwargs)}")
     where = kwargs.get("device")
     if where is not None and Device(where).type != self.device.type:
         raise ArgumentError(f"new() makes tensors on {self.device}, not on {where}: use .to()")
@@ -126,6 +132,10 @@ def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         args = (type(self.shape)(kwargs.pop("size")),)
     elif not args and "data" in kwargs:
         args = (kwargs.pop("data"),)
+    elif not args:
+        args = tuple(kwargs.pop(name) for name in ("other", "storage") if name in kwargs)
+    if len(args) == 1 and is_storage(args[0]):
+        return _of_storage(self, args[0])
     if kwargs.get("device") is not None and args and isinstance(args[0], Tensor):
         raise ArgumentError("new() of a tensor takes no device: use torch.as_tensor, or .to()")
     data = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple, np.ndarray, Tensor)) else None
@@ -211,7 +221,7 @@ def dim_order(self: Tensor, *, ambiguity_check: bool | Sequence[memory_format] =
             later = _further(self, order[at - 1], dim)
             if later is None and ambiguity_check:
                 raise ArgumentError(
-                    f"dim_order: dimensions {dim} and {order[at - 1]} of {self._meta!r} can be exchanged"
+                    f"dim_order: dimensions {dim} and {order[at - 1]} of {self._form!r} can be exchanged"
                 )
             if later is False:
                 break
@@ -244,7 +254,7 @@ def _need_no_grad(name: str, self: Tensor, *others: Any) -> None:
             shown = given.dtype.name if isinstance(given, Tensor) else type(given).__name__
             raise ArgumentTypeError(f"{name}: all tensors have the dtype {self.dtype.name}, not {shown}")
         if given.requires_grad:
-            raise GraphError(f"{name}: a {given._meta!r} tensor requires grad, a function of numbers has no derivative")
+            raise GraphError(f"{name}: a {given._form!r} tensor requires grad, a function of numbers has no derivative")
 
 
 def _overwrite(name: str, self: Tensor, others: tuple[Tensor, ...], step: Callable[[Any, Any], Any]) -> Any:
@@ -252,8 +262,8 @@ def _overwrite(name: str, self: Tensor, others: tuple[Tensor, ...], step: Callab
     the elements before that are the same place in memory."""
     shape = tuple(self.shape)
     rows = zip(*[call("expand", t, shape).detach().reshape(-1).tolist() for t in others])
-    kept = tuple(slice(0, 1) if not s else slice(None) for s in self._meta.stride)
-    target = self[kept] if 0 in self._meta.stride else self
+    kept = tuple(slice(0, 1) if not s else slice(None) for s in self._form.stride)
+    target = self[kept] if 0 in self._form.stride else self
     check_expanded(target, name)
     held = np.empty(tuple(target.shape), object)
     held.reshape(-1)[:] = target.detach().reshape(-1).tolist()
@@ -268,7 +278,7 @@ def _overwrite(name: str, self: Tensor, others: tuple[Tensor, ...], step: Callab
 
 
 for _method in (
-    ndimension, storage_offset, new, pin_memory, is_pinned, share_memory_, is_shared, record_stream, fill_diagonal_,
+    ndimension, new, pin_memory, is_pinned, share_memory_, is_shared, record_stream, fill_diagonal_,
     apply_, dim_order, map2_, map_,
 ):  # fmt: skip
     attach(_method.__name__, _method)
@@ -276,14 +286,7 @@ for _function in (get_device, is_signed, is_same_size):
     offer(_function)
 
 LACKING = (
-    "ccol_indices", "chalf", "coalesce", "col_indices", "const_data_ptr", "crow_indices", "data_ptr",
-    "dense_dim", "dequantize", "eig", "index", "indices", "int_repr", "ipu", "is_coalesced",
-    "is_distributed", "is_set_to", "lstsq", "module_load", "mtia", "q_per_channel_axis",
-    "q_per_channel_scales", "q_per_channel_zero_points", "q_scale", "q_zero_point", "qscheme", "reinforce", "resize",
-    "resize_as", "resize_as_sparse_", "row_indices", "set_", "slice_inverse", "smm", "solve", "sparse_dim",
-    "sparse_mask", "sparse_resize_", "sparse_resize_and_clear_", "sspaddmm", "storage", "storage_type", "symeig",
-    "to_dense", "to_mkldnn", "to_padded_tensor", "to_sparse", "to_sparse_bsc", "to_sparse_bsr", "to_sparse_coo",
-    "to_sparse_csc", "to_sparse_csr", "untyped_storage", "values", "volatile", "xpu",
+    "chalf", "index", "slice_inverse",
 )  # fmt: skip
 """What PyTorch's tensors have and gradwire's have not."""
 for _name in LACKING:
@@ -292,7 +295,7 @@ for _name in LACKING:
 
 def _names(self: Tensor) -> list[str]:
     """The attributes of a tensor, without those that only say that gradwire lacks them."""
-    return [name for name in object.__dir__(self) if name not in LACKING or hasattr(self, name)]
+    return [name for name in (*object.__dir__(self), *self.__dict__) if name not in LACKING or hasattr(self, name)]
 
 
 attach("__dir__", _names)

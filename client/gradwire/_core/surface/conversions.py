@@ -8,9 +8,10 @@ from typing import Any
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.dtypes import DType
+from gradwire_protocol.errors import ArgumentError
 
 from ..context.late_signatures import called_as, show_as
-from ..context.layouts import check_order, memory_format
+from ..context.layouts import asked_order, contiguous_format, memory_format, preserve_format, suggested_order
 from ..context.size import device as Device
 from ..dispatch.class_conversion import like
 from ..dispatch.dispatch import call
@@ -36,12 +37,24 @@ def _to_form(
 def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """In another dtype, on another device, or like another tensor; itself where nothing changes."""
     device, dtype, copy = to_arguments("to()", args, kwargs)
-    if "memory_format" in kwargs:
-        check_order(kwargs["memory_format"], self.ndim)
     where = None if device is None else place(device)
-    if (dtype is None or dtype is self.dtype) and (where is None or where == self._meta.device) and not copy:
-        return self
-    return call("to", self, dtype, where, bool(copy))
+    order = kwargs.get("memory_format")
+    if order is None:
+        if (dtype is None or dtype is self.dtype) and (where is None or where == self._form.device) and not copy:
+            return self
+        return call("to", self, dtype, where, bool(copy))
+    return reordered(self, order, dtype, where, bool(copy))
+
+
+def reordered(
+    self: Tensor, order: memory_format, dtype: DType | None = None, device: str | None = None, copy: bool = False
+) -> Tensor:
+    """In a memory order, a dtype and on a device; itself where nothing changes, by what its strides suggest."""
+    asked = asked_order(order, self.ndim, bool(self._levels))
+    if (dtype is None or dtype is self.dtype) and (device is None or device == self._form.device) and not copy:
+        if not asked or suggested_order(self._known_meta()) is order:
+            return self
+    return call("to", self, dtype, device, copy, **asked)
 
 
 attach("to", to)
@@ -55,7 +68,7 @@ _CASTS = {
 
 def _cast(name: str, dtype: DType) -> None:
     def method(self: Tensor, memory_format: memory_format | None = None) -> Tensor:
-        return to(self, dtype)
+        return to(self, dtype) if memory_format is None else reordered(self, memory_format, dtype)
 
     method.__name__, method.__doc__ = name, f"In dtype {dtype.name}."
     attach(name, method)
@@ -75,21 +88,34 @@ def _method(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 @_method("contiguous")
 def _contiguous(self: Tensor, memory_format: memory_format | None = None) -> Tensor:
-    """Itself if it lies in row-major order, else a copy that does."""
-    check_order(memory_format, self.ndim)
-    return self if self.is_contiguous() else call("contiguous", self)
+    """Itself if it lies in row-major order, or the one that is named, else a copy that does.
+
+    Raises:
+        ArgumentError: for a memory format that is for another number of dimensions, or that keeps one.
+    """
+    if memory_format is None or memory_format is contiguous_format:
+        return self if self.is_contiguous() else call("contiguous", self)
+    asked = asked_order(memory_format, self.ndim, bool(self._levels))
+    if self.is_contiguous(memory_format):
+        return self
+    if memory_format is preserve_format:
+        raise ArgumentError("contiguous: preserve_format keeps an order, it is none")
+    return call("clone", self, **asked)
 
 
 @_method("cpu")
-def _cpu(self: Tensor) -> Tensor:
+def _cpu(self: Tensor, memory_format: memory_format | None = None) -> Tensor:
     """On the server's CPU."""
-    return to(self, device="cpu")
+    return to(self, device="cpu", memory_format=memory_format)
 
 
 @_method("cuda")
-def _cuda(self: Tensor, device: Device | str | int | None = None) -> Tensor:
+def _cuda(
+    self: Tensor, device: Device | str | int | None = None, non_blocking: bool = False,
+    memory_format: memory_format | None = None,
+) -> Tensor:  # fmt: skip
     """On a GPU of the server."""
-    return to(self, device="cuda" if device is None else device)
+    return to(self, device="cuda" if device is None else device, memory_format=memory_format)
 
 
 @_method("type_as")

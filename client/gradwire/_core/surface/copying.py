@@ -18,10 +18,10 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Any:
         return memo[id(self)]
     with no_grad():
         made = call("clone", self)
-    copy = type(self)._make(self._session, made._id, made._meta)
+    copy = type(self)._make(self._session, made._id, made._form)
     made.__class__ = Moved
     memo[id(self)] = copy
-    copy.__dict__.update({k: v for k, v in self.__dict__.items() if k not in Tensor.__annotations__})
+    copy.__dict__.update(self.__dict__)
     if self._requires:
         copy.requires_grad_()
     if self._grad_state == PRESENT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial, reduce
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradwire_protocol import dtypes
+from gradwire_protocol.accepts import check_exists
 from gradwire_protocol.dtypes import OF_PYTHON_TYPES, DType
 from gradwire_protocol.errors import (
     ArgumentError,
@@ -28,9 +30,9 @@ from gradwire_protocol.shapes import MAX_DIMS
 
 from ..context.default_device import PLACES
 from ..context.late_signatures import called_as, takes_options
-from ..context.layouts import check_layout, check_order, layout
+from ..context.layouts import asked_order, check_layout, contiguous_format, layout, memory_format, preserve_format
 from ..context.modes import MODES
-from ..context.numpy_dtypes import DTYPES, NUMPY_DTYPES
+from ..context.numpy_dtypes import DTYPES, NUMPY_DTYPES, cast
 from ..context.size import Size
 from ..context.size import device as Device
 from ..dispatch.dispatch import call, tell
@@ -65,7 +67,7 @@ def finish(made: Tensor, requires_grad: bool) -> Any:
         if made._inference or made._requires or made._id < 0 or made._node is not None or made._versions is not None:
             made.requires_grad_()
         else:  # the same for a new leaf, by the fast path
-            check_can_require_grad(made._meta)
+            check_can_require_grad(made._form)
             made._requires = True
             tell("requires_grad_", [made, True])
     return made
@@ -111,6 +113,7 @@ def tensor(
         return finish(made, requires_grad)
     if dtype is None and requires_grad and isinstance(data, (bool, int)):
         raise DTypeError(f"a tensor of dtype {'bool' if isinstance(data, bool) else 'int64'} cannot require a gradient")
+    check_exists("tensor", dtype)
     array, found = _gather(data, dtype)
     if requires_grad and found.category < dtypes.FLOATING:
         raise DTypeError(
@@ -139,8 +142,13 @@ def _gather(data: Any, dtype: DType | None) -> tuple[np.ndarray[Any, Any], DType
             raise ArgumentValueError(f"a tensor has at most {MAX_DIMS} dimensions, not {len(shape)}")
         found = dtype or _dtype_of(flat, arrays)
         try:
-            array = np.array([_plain(v) for v in flat], dtype=_carrier(found)).reshape(shape)
+            numbers = [_plain(v) for v in flat]
+            if found is dtypes.uint64:
+                numbers = [_of_64_bits(v) for v in numbers]
+            array = np.array(numbers, dtype=_carrier(found)).reshape(shape)
             _check_fits(array, found)
+        except NumberTooLarge:
+            raise
         except OverflowError:
             if found.category >= dtypes.FLOATING:
                 raise NumberTooLarge(f"a value does not fit into {found.name}") from None
@@ -151,17 +159,27 @@ def _gather(data: Any, dtype: DType | None) -> tuple[np.ndarray[Any, Any], DType
             raise ArgumentTypeError(f"the data cannot become {found.name}: {error}") from None
     if array.dtype.kind == "c" and found is not dtypes.bool_ and not found.is_complex:
         array = array.real
-    native = NUMPY_DTYPES[found]
-    if array.dtype == native:
-        return array.astype(native, order="C"), found  # a copy: the caller's array may change
-    with np.errstate(over="ignore"):  # a number beyond the range of a float becomes infinite
-        return array.astype(native, order="C"), found
+    return cast(array, found), found  # a copy: the caller's array may change
+
+
+def _of_64_bits(value: Any) -> int:
+    """A number as a uint64, which PyTorch makes of Python's unsigned integers only.
+
+    Raises:
+        NumberTooLarge: for a negative number, or one of more bits.
+    """
+    number = operator.index(value)
+    if not 0 <= number < 1 << 64:
+        raise NumberTooLarge(f"{number} does not fit into uint64, which holds 0 to {(1 << 64) - 1}")
+    return number
 
 
 def _carrier(dtype: DType) -> Any:
     """The dtype to read Python numbers with, before the cast: wide, so that it wraps or rounds only once."""
     if dtype.is_complex:
         return np.complex128
+    if dtype is dtypes.uint64:
+        return np.uint64
     return np.float64 if dtype.is_floating_point else None
 
 
@@ -173,7 +191,7 @@ def _check_fits(array: np.ndarray[Any, Any], dtype: DType) -> None:
         ArgumentError: for others out of range, infinities and NaN.
         ArgumentTypeError: for complex numbers.
     """
-    if dtype.category != dtypes.INTEGRAL or not array.size or array.dtype.kind == "b":
+    if dtype.category != dtypes.INTEGRAL or dtype is dtypes.uint64 or not array.size or array.dtype.kind == "b":
         return
     if array.dtype.kind == "c":
         raise ArgumentTypeError(f"a complex number does not become {dtype.name}: give its real part")
@@ -251,7 +269,7 @@ def _element(tensor: Tensor) -> Any:
     """
     if tensor.numel() != 1:
         kind = ArgumentValueError if tensor.is_floating_point() else ArgumentTypeError
-        raise kind(f"a tensor among numbers has one element, not {tensor._meta!r}: use torch.stack for more")
+        raise kind(f"a tensor among numbers has one element, not {tensor._form!r}: use torch.stack for more")
     return tensor.detach().reshape(()) if tensor.ndim else tensor
 
 
@@ -317,20 +335,21 @@ def _make(name: str, size: tuple[Any, ...], options: dict[str, Any], **more: Any
     """One of the creations by size, with PyTorch's common keyword arguments."""
     if "size" in options:
         size = (options.pop("size"),)
-    order = options.get("memory_format")
-    dtype, device, requires = _options(name, options)
-    if order is not None:
-        check_order(order, len(_sized(name, size)))
+    dtype, device, requires = factory_options(name, options)
     made = call(name, _sized(name, size), **more, dtype=_float_default(dtype), device=place(device))
     return finish(made, requires)
 
 
-def _options(name: str, options: dict[str, Any]) -> tuple[Any, Any, bool]:
+def factory_options(name: str, options: dict[str, Any]) -> tuple[Any, Any, bool]:
+    """The dtype, the device and whether a gradient is wanted, of a function that makes tensors.
+
+    Raises:
+        ArgumentTypeError: for an option that no such function has.
+    """
     dtype, device = OF_PYTHON_TYPES.get(dtype := options.pop("dtype", None), dtype), options.pop("device", None)
     requires = bool(options.pop("requires_grad", False))
     options.pop("pin_memory", None)
     check_layout(name, options.pop("layout", None))
-    options.pop("memory_format", None)
     if options:
         raise ArgumentTypeError(f"{name} got an unexpected argument {sorted(options)[0]!r}")
     return dtype, device, requires
@@ -356,9 +375,18 @@ def ones(*size: int | Sequence[int], **options: Any) -> Tensor:
 
 @accepts_out
 @takes_options
-def empty(*size: int | Sequence[int], **options: Any) -> Tensor:
-    """A tensor of a size whose values are whatever the memory held."""
-    return _make("empty", size, options)
+def empty(*size: int | Sequence[int], memory_format: memory_format | None = None, **options: Any) -> Tensor:
+    """A tensor of a size whose values are whatever the memory held.
+
+    Raises:
+        ArgumentError: for a memory format that is for another number of dimensions, or that keeps one.
+    """
+    if memory_format is None or memory_format is contiguous_format:
+        return _make("empty", size, options)
+    if memory_format is preserve_format:
+        raise ArgumentError("empty: preserve_format keeps an order, there is none to keep")
+    wanted = _sized("empty", (options["size"],) if "size" in options else size)
+    return _make("empty", size, options, **asked_order(memory_format, len(wanted)))
 
 
 @accepts_out
@@ -381,7 +409,7 @@ def randn(*size: int | Sequence[int], **options: Any) -> Tensor:
 @takes_options
 def full(size: int | Sequence[int], fill_value: complex | Tensor, **options: Any) -> Tensor:
     """One value everywhere. The dtype follows the value unless it is given."""
-    dtype, device, requires = _options("full", options)
+    dtype, device, requires = factory_options("full", options)
     size = size if isinstance(size, (tuple, list)) else (size,)
     if isinstance(fill_value, Tensor) and fill_value.requires_grad:
         raise ArgumentTypeError("full: fill_value is a number, a tensor that requires grad would lose its history")
@@ -401,7 +429,7 @@ def arange(
     """Values from ``start`` (0 when only one number is given) up to, not including, ``end``."""
     if end is None:
         start, end = 0, start
-    dtype, device, requires = _options("arange", options)
+    dtype, device, requires = factory_options("arange", options)
     numbers = [_number("arange", v) for v in (start, end, step)]
     if dtype is None and any(isinstance(v, float) for v in numbers):
         dtype = current_session().default_dtype
@@ -415,7 +443,7 @@ def _number(name: str, value: Any) -> Any:
         ArgumentTypeError: for a tensor with dimensions, or one that requires grad.
     """
     if isinstance(value, Tensor) and (value.ndim or value.requires_grad):
-        raise ArgumentTypeError(f"{name} takes numbers, and 0-dim tensors that require no grad, not {value._meta!r}")
+        raise ArgumentTypeError(f"{name} takes numbers, and 0-dim tensors that require no grad, not {value._form!r}")
     return value.item() if hasattr(value, "item") else value
 
 
@@ -428,7 +456,7 @@ def _end(name: str, value: Any) -> Any:
     if not isinstance(value, Tensor):
         return value
     if value.ndim:
-        raise ArgumentError(f"{name}: a bound is a number or a 0-dim tensor, not {value._meta!r}")
+        raise ArgumentError(f"{name}: a bound is a number or a 0-dim tensor, not {value._form!r}")
     return value.item()
 
 
@@ -445,7 +473,7 @@ def range(
     if end is None:
         raise ArgumentTypeError("range needs an end")
     warnings.warn("range is deprecated, as it includes its end: use arange", UserWarning, stacklevel=3)
-    dtype, device, requires = _options("range", options)
+    dtype, device, requires = factory_options("range", options)
     first, last, distance = (_number("range", v) for v in (start, end, step))
     if distance == 0 or (last - first) * distance < 0:
         raise ArgumentError(f"range: no steps of {distance} lead from {first} to {last}")
@@ -465,7 +493,7 @@ def _between_default(dtype: DType | None, start: Any, end: Any) -> DType:
 @takes_options
 def linspace(start: complex | Tensor, end: complex | Tensor, steps: int, **options: Any) -> Tensor:
     """``steps`` values from ``start`` to ``end``, both included."""
-    dtype, device, requires = _options("linspace", options)
+    dtype, device, requires = factory_options("linspace", options)
     start, end = _end("linspace", start), _end("linspace", end)
     dtype = _between_default(dtype, start, end)
     made = call("linspace", start, end, steps, dtype=dtype, device=place(device))
@@ -476,7 +504,7 @@ def linspace(start: complex | Tensor, end: complex | Tensor, steps: int, **optio
 @takes_options
 def logspace(start: complex | Tensor, end: complex | Tensor, steps: int, base: float = 10.0, **options: Any) -> Tensor:
     """``steps`` powers of ``base`` with exponents from ``start`` to ``end``."""
-    dtype, device, requires = _options("logspace", options)
+    dtype, device, requires = factory_options("logspace", options)
     start, end = _end("logspace", start), _end("logspace", end)
     dtype = _between_default(dtype, start, end)
     made = call("logspace", start, end, steps, base, dtype=dtype, device=place(device))
@@ -487,7 +515,7 @@ def logspace(start: complex | Tensor, end: complex | Tensor, steps: int, base: f
 @takes_options
 def eye(n: int, m: int | None = None, **options: Any) -> Tensor:
     """Ones on the diagonal, zeros elsewhere."""
-    dtype, device, requires = _options("eye", options)
+    dtype, device, requires = factory_options("eye", options)
     return finish(call("eye", n, m, dtype=_float_default(dtype), device=place(device)), requires)
 
 
@@ -512,7 +540,7 @@ def randint(*args: Any, **options: Any) -> Tensor:
         values.append(options.pop("size"))
     if len(values) == 2:
         values.insert(0, low)
-    dtype, device, requires = _options("randint", options)
+    dtype, device, requires = factory_options("randint", options)
     low, high, size = values
     made = call("randint", low, high, tuple(size), dtype=dtype or dtypes.int64, device=place(device))
     return finish(made, requires)
@@ -523,75 +551,5 @@ def randint(*args: Any, **options: Any) -> Tensor:
 @takes_options
 def randperm(n: int, **options: Any) -> Tensor:
     """A random permutation of 0 to n - 1."""
-    dtype, device, requires = _options("randperm", options)
+    dtype, device, requires = factory_options("randperm", options)
     return finish(call("randperm", n, dtype=dtype or dtypes.int64, device=place(device)), requires)
-
-
-def _like(name: str, self: Tensor, options: dict[str, Any], *more: Any) -> Any:
-    check_order(options.get("memory_format"), self.ndim)
-    dtype, device, requires = _options(name, options)
-    where = None if device is None else place(device)
-    if where is not None and self.is_meta and where != "meta":
-        self = _stand_in(self, where)
-    return finish(call(name, self, *more, dtype=dtype, device=where), requires)
-
-
-def _stand_in(tensor: Tensor, where: str) -> Tensor:
-    """Memory laid out like a meta tensor, on a device that has memory."""
-    order = [dim for _, dim in sorted((-stride, dim) for dim, stride in enumerate(tensor.stride()))]
-    made = call("empty", tuple(tensor.shape[dim] for dim in order), dtype=tensor.dtype, device=where)
-    stand_in: Tensor = call("permute", made, tuple(order.index(dim) for dim, _ in enumerate(order)))
-    return stand_in
-
-
-@takes_options
-def zeros_like(input: Tensor, **options: Any) -> Tensor:
-    """Zeros with the shape, dtype and device of another tensor."""
-    return _like("zeros_like", input, options)
-
-
-@takes_options
-def ones_like(input: Tensor, **options: Any) -> Tensor:
-    """Ones with the shape, dtype and device of another tensor."""
-    return _like("ones_like", input, options)
-
-
-@takes_options
-def empty_like(input: Tensor, **options: Any) -> Tensor:
-    """Uninitialised, with the shape, dtype and device of another tensor."""
-    return _like("empty_like", input, options)
-
-
-@takes_generator
-@takes_options
-def rand_like(input: Tensor, **options: Any) -> Tensor:
-    """Uniform random numbers with the shape, dtype and device of another tensor."""
-    return _like("rand_like", input, options)
-
-
-@takes_generator
-@takes_options
-def randn_like(input: Tensor, **options: Any) -> Tensor:
-    """Standard normal random numbers with the shape, dtype and device of another tensor."""
-    return _like("randn_like", input, options)
-
-
-@takes_options
-def full_like(input: Tensor, fill_value: complex | Tensor, **options: Any) -> Tensor:
-    """One value everywhere, with the shape, dtype and device of another tensor."""
-    return _like("full_like", input, options, fill_value)
-
-
-def _randint_like_form(
-    input: Tensor, low: int, high: int | None = None, *, dtype: DType | None = None, layout: layout | None = None,
-    device: Device | str | int | None = None, requires_grad: bool = False, pin_memory: bool = False,
-) -> Tensor:  # fmt: skip
-    raise NotImplementedError
-
-
-@takes_generator
-@called_as(_randint_like_form)
-def randint_like(input: Tensor, *bounds: int, **options: Any) -> Tensor:
-    """Random integers from [low, high), with the shape of another tensor."""
-    low, high = bounds if len(bounds) == 2 else (0, bounds[0])
-    return _like("randint_like", input, options, low, high)

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from gradwire_protocol.dtypes import uint8
-from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
 from gradwire_protocol.meta import meta
 
 from ..context.late_signatures import show_as, with_keywords
@@ -41,8 +41,10 @@ class Generator:
         device: where it is said to be; numbers can be drawn on any device of the server.
     """
 
+    device: Device
+
     def __init__(self, device: Device | str | int = "cpu") -> None:
-        self.device: Device = Device(device)
+        self.device = Device(device)
         self._seed = FIRST_SEED
         self._state: Any = None
 
@@ -86,6 +88,32 @@ class Generator:
 
     graphsafe_get_state = clone_state
 
+    def graphsafe_set_state(self, state: Generator) -> Generator:
+        """Go on from the state of another generator. Returns itself.
+
+        Raises:
+            ArgumentTypeError: for what is no generator.
+        """
+        if not isinstance(state, Generator):
+            raise ArgumentTypeError(f"graphsafe_set_state takes a torch.Generator, not {type(state).__name__}")
+        return self.set_state(state.get_state())
+
+    def get_offset(self) -> int:
+        """Refused: as PyTorch's of a CPU, it has no offset.
+
+        Raises:
+            ArgumentError: always.
+        """
+        raise ArgumentError("get_offset: a generator of gradwire's has a state and no offset: use get_state()")
+
+    def set_offset(self, offset: int) -> None:
+        """Refused: as PyTorch's of a CPU, it has no offset.
+
+        Raises:
+            ArgumentError: always.
+        """
+        raise ArgumentError(f"set_offset({offset!r:.20}): a generator has a state and no offset: use set_state()")
+
     _local: Any = None
     _seeded = True
 
@@ -126,9 +154,6 @@ class Generator:
 
     def __repr__(self) -> str:
         return f"<torch.Generator on {self.device}, seed {self.initial_seed()}>"
-
-    def __reduce__(self) -> Any:
-        raise ArgumentTypeError("a generator's state is on the server: keep get_state() with gradwire.save")
 
 
 class _SessionsOwn(Generator):
@@ -192,7 +217,7 @@ def checked_state(state: Any) -> Any:
         ArgumentTypeError: for anything but a uint8 tensor of 16 elements.
     """
     if not isinstance(state, Tensor) or state.dtype is not uint8 or tuple(state.shape) != (STATE_BYTES,):
-        given = state._meta if isinstance(state, Tensor) else type(state).__name__
+        given = state._form if isinstance(state, Tensor) else type(state).__name__
         raise ArgumentTypeError(
             f"the state of gradwire's random numbers is a uint8 tensor of {STATE_BYTES} elements, got {given}: "
             "one that PyTorch saved does not fit"

@@ -40,7 +40,7 @@ _PARTS: Final = (list, tuple, range, slice, type(None), type(Ellipsis), Tensor, 
 
 def getitem(self: Tensor, key: Any) -> Tensor:
     """The elements that ``key`` names: a view for ints, slices, None and Ellipsis, a copy for tensors and masks."""
-    if self._meta.shape:
+    if self._form.shape:
         if type(key) is int:
             return _select(self, 0, key)
         if type(key) is tuple and (made := _viewed(self, key)) is not None:
@@ -55,7 +55,7 @@ def getitem(self: Tensor, key: Any) -> Tensor:
 
 def _viewed(self: Tensor, key: tuple[Any, ...]) -> Tensor | None:
     """What :func:`_walk` makes of a key of ints, slices and None, which most are; ``None`` for any other."""
-    dims = len(self._meta.shape)
+    dims = len(self._form.shape)
     for part in key:
         if type(part) is int or type(part) is slice:
             dims -= 1
@@ -77,7 +77,7 @@ def _select(self: Tensor, dim: int, index: int) -> Tensor:
     """The elements at one index of a dimension."""
     session, key = self._session, MODES.key
     if session.lock.ready == key and not OPEN and type(index) is int:
-        form = self._meta, dim
+        form = self._form, dim
         known_form = _selects.get(form)
         if known_form is not None:
             signature, extent = known_form
@@ -88,7 +88,7 @@ def _select(self: Tensor, dim: int, index: int) -> Tensor:
         elif (found := known(key_of(_SELECT, [self, dim, index]))) is not None:
             if len(_selects) >= SELECTS_KEPT:
                 _selects.clear()
-            _selects[form] = found, self._meta.shape[dim]
+            _selects[form] = found, self._form.shape[dim]
     selected: Tensor = run(_SELECT, [self, dim, index])
     return selected
 
@@ -105,11 +105,11 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         if viewed.ndim and not value.ndim and (viewed.is_complex() or not value.is_complex()):
             call("fill_", viewed, value)
             return
-        if value._meta.shape != viewed._meta.shape:
+        if value._form.shape != viewed._form.shape:
             value = _stretched(value, viewed)
         call("copy_", viewed, value)
     elif ScalarKind.of(value) is not None:
-        if 0 in viewed._meta.stride:
+        if 0 in viewed._form.stride:
             check_expanded(viewed, "an assignment")
         call("fill_", viewed, value)
     else:
@@ -123,10 +123,10 @@ def _stretched(value: Tensor, viewed: Tensor) -> Any:
         ShapeError: when it does not broadcast.
     """
     try:
-        return call("expand", value, viewed._meta.shape)
+        return call("expand", value, viewed._form.shape)
     except ShapeError:
         raise ShapeError(
-            f"a {value._meta!r} tensor cannot be assigned to elements of shape {list(viewed.shape)}: it does not "
+            f"a {value._form!r} tensor cannot be assigned to elements of shape {list(viewed.shape)}: it does not "
             "broadcast to it"
         ) from None
 
@@ -205,7 +205,7 @@ def _walk(self: Tensor, key: Any) -> tuple[Tensor, list[Tensor | None]]:
 
 def delitem(self: Tensor, key: Any) -> None:
     """Refuse ``del x[...]``: a tensor's shape is fixed."""
-    raise ArgumentTypeError(f"elements of a {self._meta!r} tensor cannot be deleted: select the others, or use a mask")
+    raise ArgumentTypeError(f"elements of a {self._form!r} tensor cannot be deleted: select the others, or use a mask")
 
 
 def _filled_bool(value: bool, like: Tensor) -> Tensor:
@@ -261,7 +261,7 @@ def _slice(self: Tensor, dim: int, part: slice, whole: bool = False) -> Tensor:
         start, stop, step = _bound(start), _bound(stop), _bound(step)
     if step is not None and step <= 0:
         raise ArgumentValueError(f"a slice's step must be positive, not {step}: use flip for a reversed order")
-    extent = self._meta.shape[dim]
+    extent = self._form.shape[dim]
     from_start = (start is None or start == 0) and step in (None, 1)
     if from_start and not whole and (stop is None or 0 <= extent <= stop):
         return self

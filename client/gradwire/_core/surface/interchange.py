@@ -5,21 +5,26 @@ A tensor's memory is on the server, so nothing is shared: what PyTorch would vie
 
 from __future__ import annotations
 
+import os
 import warnings
 from enum import IntEnum
 from typing import Any
 
 import numpy as np
 
-from gradwire_protocol.dtypes import DType, bfloat16
-from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
+from gradwire_protocol.accepts import check_exists
+from gradwire_protocol.dtypes import DType
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
 
 from ..context.argument_types import Device
-from ..context.numpy_dtypes import NUMPY_DTYPES
+from ..context.layouts import check_layout, layout
+from ..context.numpy_dtypes import FOREIGN, NUMPY_DTYPES
 from ..dispatch.dispatch import call
+from ..session.current_session import get_default_dtype
 from ..tensor.tensor import Tensor
 from .creation import place, tensor, upload
 from .methods import attach
+from .storages import UntypedStorage
 
 
 def asarray(
@@ -41,8 +46,8 @@ def asarray(
         DTypeError: where a gradient is wanted of a dtype that has none.
     """
     if isinstance(obj, Tensor):
-        target = place(device, obj._session) if device is not None else obj._meta.device
-        fits = (dtype is None or obj.dtype is dtype) and obj._meta.device == target
+        target = place(device, obj._session) if device is not None else obj._form.device
+        fits = (dtype is None or obj.dtype is dtype) and obj._form.device == target
         if copy is False and not fits:
             raise ArgumentValueError("copy=False, but another dtype or device needs a copy")
         if requires_grad is None and obj.requires_grad:
@@ -59,9 +64,25 @@ def asarray(
         if made.is_leaf:
             return made if made.requires_grad == wanted else made.requires_grad_(wanted)
         return made if wanted else made.detach()
+    if isinstance(obj, UntypedStorage):
+        return _of_storage(obj, dtype, device, copy, bool(requires_grad))
     if copy is False:
         raise ArgumentValueError(f"copy=False, but a {type(obj).__name__} must be copied to the server")
     return tensor(_as_array(obj), dtype=dtype, device=device, requires_grad=bool(requires_grad))
+
+
+def _of_storage(
+    storage: UntypedStorage, dtype: DType | None, device: Device, copy: bool | None, requires_grad: bool
+) -> Tensor:
+    """The numbers of a storage, in its memory unless another device or a copy is wanted."""
+    made = storage._numbers(dtype or get_default_dtype())
+    if device is not None and place(device) != made._form.device:
+        if copy is False:
+            raise ArgumentValueError("copy=False, but another device needs a copy")
+        made = made.to(device)
+    elif copy:
+        made = made.clone()
+    return made.requires_grad_() if requires_grad else made
 
 
 def _as_array(obj: Any) -> Any:
@@ -88,6 +109,9 @@ def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, r
     """
     if not isinstance(dtype, DType):
         raise ArgumentTypeError(f"dtype is one of gradwire's, not {dtype!r:.40}")
+    check_exists("frombuffer", dtype)
+    if isinstance(buffer, UntypedStorage):
+        buffer = buffer._local_bytes()
     try:
         data = memoryview(buffer).cast("B")
     except TypeError:
@@ -105,6 +129,27 @@ def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, r
         raise ArgumentValueError(f"{count} of {dtype.name} from byte {offset} on are more than {data.nbytes} bytes")
     array = np.frombuffer(data, NUMPY_DTYPES[dtype], count, offset).copy()
     return upload(array, dtype, None, requires_grad)
+
+
+def from_file(
+    filename: str | os.PathLike[str], shared: bool | None = None, size: int = 0, *, dtype: DType | None = None,
+    layout: layout | None = None, device: Device = None, requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """A vector of the first ``size`` numbers of a file, which are uploaded when something computes with them.
+
+    Raises:
+        Unsupported: for ``shared=True``, where writes would have to reach the file.
+        ArgumentError: when the file cannot be read or has fewer numbers, or for a device that is not the CPU.
+    """
+    check_layout("from_file", layout)
+    if device is not None and place(device) != "cpu":
+        raise ArgumentError(f"from_file: a file is read into memory of the CPU, not of {device}: use .to()")
+    chosen = get_default_dtype() if dtype is None else dtype
+    try:
+        held = UntypedStorage.from_file(filename, bool(shared), size * chosen.itemsize)
+    except OSError as error:
+        raise ArgumentError(f"from_file: {os.fspath(filename)} cannot be read: {error.strerror}") from error
+    return held._numbers(chosen).requires_grad_(requires_grad)
 
 
 class DLDeviceType(IntEnum):
@@ -172,8 +217,8 @@ def _dlpack(
 ) -> Any:
     """The values as a DLPack capsule, of a copy in the host's memory. One round trip."""
     _check_exported(self)
-    if self.dtype is bfloat16:
-        raise BufferError("NumPy, through which tensors are exported, has no bfloat16: use .float()")
+    if self.dtype in FOREIGN:
+        raise BufferError(f"NumPy, through which tensors are exported, has no {self.dtype.name}: use .float()")
     if copy is False:
         raise BufferError("copy=False, but the values are on the server")
     if dl_device is not None and tuple(dl_device) != (1, 0):

@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import cache
 from types import FunctionType
 from typing import Any, Final, TypeVar
 
@@ -28,7 +29,7 @@ from ..context.modes import MODES
 from ..dispatch.dispatch import call, run
 from ..dispatch.fast_path import NOT_APPLICABLE
 from ..dispatch.out_argument import accepts_out, computed_in, into
-from ..dispatch.overrides import PUBLIC, left_to_others, register_maker
+from ..dispatch.overrides import PUBLIC, TRACERS, left_to_others, register_maker
 from ..dispatch.signatures import Signature
 from ..graph.forward_levels import OPEN
 from ..graph.recorded_call import entry_of
@@ -47,7 +48,7 @@ def recorded_again(several: Mapping[tuple[Meta, ...], Signature], args: tuple[An
         if not isinstance(x, Tensor):
             return NOT_APPLICABLE
     session, key = args[0]._session, MODES.key
-    signature = several.get(tuple([x._meta for x in args]))
+    signature = several.get(tuple([x._form for x in args]))
     if signature is None or session.lock.ready != key or OPEN:
         return NOT_APPLICABLE
     return signature.record(signature, session, key, *args)
@@ -69,14 +70,17 @@ def function_of(op: Op, method: bool = False) -> Callable[..., Any]:
                 x = args[0]
                 session, key = x._session, MODES.key
                 if session.lock.ready == key and not OPEN:
-                    signature = singles.get(x._meta)
+                    signature = singles.get(x._form)
                     if signature is not None:
                         made = signature.record(signature, session, key, x)
                         if made is not NOT_APPLICABLE:
                             return made
             elif several and (made := recorded_again(several, args)) is not NOT_APPLICABLE:
                 return made
-        else:
+        for recorded in TRACERS:
+            if (made := recorded(function, args, kwargs)) is not NotImplemented:
+                return made
+        if kwargs:
             if "input" in kwargs and op.params and op.params[0].name == "self":
                 kwargs["self"] = kwargs.pop("input")
             out = kwargs.pop("out", None)
@@ -196,6 +200,10 @@ def named_result(name: str, *fields: str) -> Any:
 
     setattr(made, "__repr__", show)
     made.__module__ = "torch.return_types"  # what it says of itself when printed
+    attributes: dict[str, Any] = {"n_fields": len(fields), "n_sequence_fields": len(fields), "n_unnamed_fields": 0}
+    attributes["_of_out"] = cache(lambda: named_result(f"{name}_out", *fields))  # the class of what out= gives
+    for attribute, value in attributes.items():
+        setattr(made, attribute, value)
     RETURN_TYPES[name] = made
     return made
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -30,6 +31,21 @@ def add_aliases(package: str, table: str, home: str) -> None:
             continue
         below, _, name = word.rpartition(".")
         sources[name] = f"{home}.{below}".rstrip(".")
+
+
+def forwarding(home: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` for a module that is another module's older name.
+
+    Args:
+        home: the full name of the module that has the names. It is imported when the first of them is looked up.
+    """
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("__") and name != "__all__":
+            raise AttributeError(f"the older name of {home} has no attribute {name!r}")
+        return getattr(import_module(home), name)
+
+    return __getattr__, lambda: list(import_module(home).__all__)
 
 
 def _alias(full: str, sources: dict[str, str]) -> ModuleType:

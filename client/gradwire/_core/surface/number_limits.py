@@ -30,6 +30,9 @@ class finfo:
         ArgumentTypeError: for integers and bools.
     """
 
+    bits: int
+    dtype: str
+    resolution: float
     eps: float
     max: float
     min: float
@@ -42,11 +45,11 @@ class finfo:
             raise ArgumentTypeError(f"finfo is of floating point dtypes, not of {dtype!r:.40}: see iinfo")
         real = dtype.to_real()
         found: Any = ml_dtypes.finfo(NUMPY_DTYPES[real])  # type: ignore[no-untyped-call]
-        self.dtype: str = real.name
-        self.bits: int = 8 * real.itemsize
+        self.dtype = real.name
+        self.bits = 8 * real.itemsize
         self.eps, self.max, self.min = float(found.eps), float(found.max), float(found.min)
         self.tiny = self.smallest_normal = float(found.smallest_normal)
-        self.resolution: float = 10.0 ** round(math.log10(float(found.resolution)))
+        self.resolution = 10.0 ** -math.floor(-math.log10(self.eps))
 
     def __repr__(self) -> str:
         return (
@@ -69,6 +72,7 @@ class iinfo:
     """
 
     bits: int
+    dtype: str
     max: int
     min: int
 
@@ -76,7 +80,7 @@ class iinfo:
         if not isinstance(dtype, DType) or dtype.category != dtypes.INTEGRAL:
             raise ArgumentTypeError(f"iinfo is of integer dtypes, not of {dtype!r:.40}: see finfo")
         found = np.iinfo(NUMPY_DTYPES[dtype])
-        self.dtype: str = dtype.name
+        self.dtype = dtype.name
         self.bits, self.max, self.min = found.bits, int(found.max), int(found.min)
 
     def __repr__(self) -> str:

@@ -13,6 +13,7 @@ from gradwire_protocol.table import TABLE
 from ..context.modes import MODES
 from ..dispatch.dispatch import call, run
 from ..dispatch.fast_path import NOT_APPLICABLE
+from ..dispatch.overrides import left_to_others
 from ..dispatch.signatures import key_of, known
 from ..graph.forward_levels import OPEN
 from ..graph.recorded_call import entry_of
@@ -27,9 +28,15 @@ PAIRS_KEPT: Final = 4096
 
 
 def _usable(other: Any) -> bool:
-    return isinstance(other, Tensor) or type(other) in _NUMBERS or ScalarKind.of(other) is not None or (
-        hasattr(other, "item") and getattr(other, "shape", None) == ()
-    )  # fmt: skip
+    if isinstance(other, Tensor) or type(other) in _NUMBERS or ScalarKind.of(other) is not None:
+        return True
+    shape = getattr(other, "shape", None)  # a NumPy array's of one number
+    return isinstance(shape, tuple) and not shape and hasattr(other, "item")
+
+
+def _left(method: Any, self: Tensor, other: Any) -> Any:
+    """What the class of an operand that is no tensor makes of the operator; NotImplemented where it does not say."""
+    return left_to_others(method, (self, other), {})
 
 
 def _binary(name: str, op: str) -> None:
@@ -41,7 +48,7 @@ def _binary(name: str, op: str) -> None:
         key = MODES.key
         session = self._session
         if session.lock.ready == key and not OPEN:
-            form = (self._meta, other._meta if isinstance(other, Tensor) else type(other))
+            form = (self._form, other._form if isinstance(other, Tensor) else type(other))
             signature = pairs.get(form)
             if signature is not None:
                 made = signature.record(signature, session, key, self, other)
@@ -52,7 +59,7 @@ def _binary(name: str, op: str) -> None:
                     pairs.clear()
                 pairs[form] = signature
         if not _usable(other):
-            return NotImplemented
+            return _left(method, self, other)
         return run(entry, [self, other, *defaults])
 
     method.__name__ = name

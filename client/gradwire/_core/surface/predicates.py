@@ -19,11 +19,6 @@ def is_tensor(value: object) -> bool:
     return isinstance(value, Tensor)
 
 
-def is_storage(value: object) -> bool:
-    """Whether ``value`` is a storage: nothing is, the memory of tensors is on the server."""
-    return False
-
-
 def is_distributed(input: Tensor) -> bool:
     """Whether the tensor is one of several that a cluster shares: none is."""
     return False

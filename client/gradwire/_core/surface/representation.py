@@ -63,7 +63,7 @@ def _edges_of(self: Tensor, index: Any) -> np.ndarray[Any, Any]:
     with no_grad():
         part = self
         for dim, positions in enumerate(index):
-            if len(positions) < self._meta.shape[dim]:
+            if len(positions) < self._form.shape[dim]:
                 part = call("index_select", part, dim, tensor(list(positions), device=part.device))
         found: np.ndarray[Any, Any] | None = _read_and_name(self, part)
     assert found is not None

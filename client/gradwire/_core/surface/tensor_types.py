@@ -76,6 +76,11 @@ CUDA_TYPES: Final = {name: _made(name, dtype, "cuda") for name, dtype in _NAMES.
 _SPELLED: Final = {dtype.name: name for name, dtype in _NAMES.items()} | {
     "complex64": "ComplexFloatTensor",
     "complex128": "ComplexDoubleTensor",
+    "uint16": "UInt16Tensor",
+    "uint32": "UInt32Tensor",
+    "uint64": "UInt64Tensor",
+    "float8_e4m3fn": "Float8_e4m3fnTensor",
+    "float8_e5m2": "Float8_e5m2Tensor",
 }
 
 

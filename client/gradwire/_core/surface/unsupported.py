@@ -16,14 +16,14 @@ from typing import Any, Final
 from gradwire_protocol.errors import Unsupported
 
 _PACKAGE: Final = Path(__file__).parents[2]
-_PAGES: Final = (_PACKAGE / "differences.md", _PACKAGE.parents[1] / "docs" / "differences.md")
-"""The page of differences from PyTorch in an installed package, and in a checkout."""
+_PAGES: Final = (_PACKAGE / "missing-names.md", _PACKAGE.parents[1] / "docs" / "missing-names.md")
+"""The page of missing names in an installed package, and in a checkout."""
 
 
 def where() -> str:
-    """Where it is described what gradwire lacks: a link to the page on this machine."""
+    """Where the names are listed that gradwire lacks: a link to the page on this machine."""
     page = next((page for page in _PAGES if page.is_file()), None)
-    return f"{page.as_uri() if page else 'docs/differences.md'} describes what is not there"
+    return f"{page.as_uri()} lists what is missing, and why" if page else "docs/missing-names.md lists what is missing"
 
 
 class Absent(AttributeError, Unsupported):

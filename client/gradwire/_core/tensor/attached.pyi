@@ -8,10 +8,12 @@ from gradwire._core.context.layouts import layout as _layout, memory_format
 from gradwire._core.context.size import device
 from gradwire._core.surface.generator import Generator
 from gradwire._core.surface.interchange import DLDeviceType
+from gradwire._core.surface.storages import UntypedStorage
+from gradwire._core.surface.typed_storages import TypedStorage
 from gradwire._core.tensor.tensor import Tensor
 from gradwire.return_types import aminmax as _aminmax, cummax as _cummax, cummin as _cummin, frexp as _frexp, geqrf as _geqrf, histogram as _histogram, kthvalue as _kthvalue, max as _max, median as _median, min as _min, mode as _mode, nanmedian as _nanmedian, qr as _qr, slogdet as _slogdet, sort as _sort, svd as _svd, topk as _topk, triangular_solve as _triangular_solve
 from gradwire_protocol.dtypes import DType
-from typing import Any, Literal, Self, overload
+from typing import Any, Literal, NoReturn, Self, overload
 
 class Attached:
     @property
@@ -32,6 +34,8 @@ class Attached:
         """Refuse ``del x[...]``: a tensor's shape is fixed."""
     def __dir__(self) -> list[str]:
         """The attributes of a tensor, without those that only say that gradwire lacks them."""
+    def __div__(self, other: Tensor | complex) -> Any:
+        """Python 2's name of ``/``."""
     def __dlpack__(self, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: _bool | None = None) -> Any:
         """The values as a DLPack capsule, of a copy in the host's memory. One round trip."""
     def __dlpack_device__(self) -> tuple[DLDeviceType, _int]:
@@ -44,6 +48,8 @@ class Attached:
     def __gt__(self, other: Tensor | complex) -> Tensor: ...
     def __iadd__(self, other: Tensor | complex) -> Tensor: ...
     def __iand__(self, other: Tensor | complex) -> Tensor: ...
+    def __idiv__(self, other: Tensor | complex) -> Any:
+        """Python 2's name of ``/=``."""
     def __ifloordiv__(self, other: Tensor | complex) -> Tensor: ...
     def __ilshift__(self, other: Tensor | complex) -> Tensor: ...
     def __imod__(self, other: Tensor | complex) -> Tensor: ...
@@ -66,12 +72,15 @@ class Attached:
     def __neg__(self) -> Tensor: ...
     def __new__(cls, *args: Any, device: device | str | _int | None = None) -> Self:
         """``Tensor(...)``: see :func:`.creation.legacy_tensor`."""
+    def __nonzero__(self) -> _bool:
+        """The value of a tensor of one element as a bool."""
     def __or__(self, other: Tensor | complex) -> Tensor: ...
     def __pos__(self) -> Tensor: ...
     def __pow__(self, other: Tensor | complex) -> Tensor: ...
     def __radd__(self, other: Tensor | complex) -> Tensor: ...
     def __rand__(self, other: Tensor | complex) -> Tensor: ...
     def __rdiv__(self, other: Tensor | complex) -> Tensor: ...
+    def __reduce_ex__(self, protocol: Any) -> Any: ...
     def __repr__(self) -> str:
         """``repr(tensor)``. It costs a round trip, for the elements that are shown."""
     def __reversed__(self) -> Tensor: ...
@@ -95,15 +104,25 @@ class Attached:
         """Run a function and give its results this class. A subclass that defines its own decides what is run."""
     def __truediv__(self, other: Tensor | complex) -> Tensor: ...
     def __xor__(self, other: Tensor | complex) -> Tensor: ...
+    def _coalesced_(self, **kwargs: Any) -> NoReturn:
+        """Not supported: there are no sparse tensors."""
     @property
     def _grad(self) -> Tensor | None: ...
     @_grad.setter
     def _grad(self, value: Tensor | None) -> None: ...
     @_grad.deleter
     def _grad(self) -> None: ...
+    def _indices(self, **kwargs: Any) -> NoReturn:
+        """Not supported: there are no sparse tensors."""
     @staticmethod
     def _make_subclass(cls: _type[Tensor], data: Tensor, require_grad: _bool = False) -> Any:
         """The memory of a tensor as one of a subclass, without its history."""
+    def _nnz(self, **kwargs: Any) -> NoReturn:
+        """Not supported: there are no sparse tensors."""
+    def _typed_storage(self) -> TypedStorage:
+        """Its memory as numbers of its dtype."""
+    def _values(self, **kwargs: Any) -> NoReturn:
+        """Not supported: there are no sparse tensors."""
     def abs(self, *, out: Tensor | None = None) -> Tensor:
         """The absolute value; of a complex number its magnitude, which is real. Not defined on bools."""
     def abs_(self) -> Tensor:
@@ -285,6 +304,8 @@ class Attached:
         """In dtype uint8."""
     def cauchy_(self, median: _float = 0.0, sigma: _float = 1.0, *, generator: Generator | None = None) -> Tensor:
         """Fill with numbers of the Cauchy distribution."""
+    def ccol_indices(self, **kwargs: Any) -> NoReturn:
+        """Refused: it is for sparse tensors."""
     def cdouble(self, memory_format: memory_format | None = None) -> Tensor:
         """In dtype complex128."""
     def ceil(self, *, out: Tensor | None = None) -> Tensor:
@@ -320,7 +341,11 @@ class Attached:
     def clip_(self, min: Tensor | complex | None = None, max: Tensor | complex | None = None) -> Tensor:
         """In-place form of :func:`clamp`: writes the result into ``self``."""
     def clone(self, *, memory_format: memory_format | None = None) -> Tensor:
-        """A copy that gradients flow through: in row-major order for ``contiguous_format``, else as the tensor lies."""
+        """A copy that gradients flow through: in the memory order that is named, else as the tensor lies."""
+    def coalesce(self, **kwargs: Any) -> NoReturn:
+        """Refused: it is for sparse tensors."""
+    def col_indices(self, **kwargs: Any) -> NoReturn:
+        """Refused: it is for sparse tensors."""
     def combinations(self, r: _int = 2, with_replacement: _bool = False) -> Tensor:
         """The combinations of ``r`` elements of a vector, a row each, in lexicographic order of their places."""
     def conj(self) -> Tensor:
@@ -329,8 +354,11 @@ class Attached:
         """The complex conjugates, in memory of their own; a real tensor itself."""
     def conj_physical_(self) -> Tensor:
         """In-place form of :func:`conj_physical`: writes the result into ``self``."""
+    def const_data_ptr(self) -> _int:
+        """The address of its first element: equal for tensors that begin at the same place in memory. 0 for a tensor
+    without elements or on the meta device. No round trip, unless it is a view of a part (:func:`storage_offset`)."""
     def contiguous(self, memory_format: memory_format | None = None) -> Tensor:
-        """Itself if it lies in row-major order, else a copy that does."""
+        """Itself if it lies in row-major order, or the one that is named, else a copy that does."""
     def copy_(self, src: Tensor, non_blocking: _bool = False) -> Tensor:
         """Write the values of ``src`` into ``self``: it broadcasts, and is cast to the dtype and device of ``self``."""
     def copysign(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
@@ -351,11 +379,13 @@ class Attached:
         """How many elements differ from zero (NaN does), in all or over ``dim``; int64."""
     def cov(self, *, correction: _int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
         """The covariances of variables (rows) over observations (columns)."""
-    def cpu(self) -> Tensor:
+    def cpu(self, memory_format: memory_format | None = None) -> Tensor:
         """On the server's CPU."""
     def cross(self, other: Tensor, dim: _int | None = None, *, out: Tensor | None = None) -> Tensor:
         """The cross product of 3-vectors along ``dim`` (by default the first dimension of extent 3), with broadcasting."""
-    def cuda(self, device: device | str | _int | None = None) -> Tensor:
+    def crow_indices(self, **kwargs: Any) -> NoReturn:
+        """Refused: it is for sparse tensors."""
+    def cuda(self, device: device | str | _int | None = None, non_blocking: _bool = False, memory_format: memory_format | None = None) -> Tensor:
         """On a GPU of the server."""
     def cummax(self, dim: _int, *, out: Sequence[Tensor] | None = None) -> _cummax:
         """(running maxima along ``dim``, the index of the latest element that equals each)."""
@@ -369,10 +399,17 @@ class Attached:
         """Running sums along ``dim``. Bools and integers are summed in int64; ``dtype`` converts first."""
     def cumsum_(self, dim: _int, *, dtype: DType | None = None) -> Tensor:
         """In-place form of :func:`cumsum`: writes the result into ``self``."""
+    def data_ptr(self) -> _int:
+        """The address of its first element: equal for tensors that begin at the same place in memory. 0 for a tensor
+    without elements or on the meta device. No round trip, unless it is a view of a part (:func:`storage_offset`)."""
     def deg2rad(self, *, out: Tensor | None = None) -> Tensor:
         """Degrees to radians; integers become floats."""
     def deg2rad_(self) -> Tensor:
         """In-place form of :func:`deg2rad`: writes the result into ``self``."""
+    def dense_dim(self) -> _int:
+        """The number of dimensions, which are all dense."""
+    def dequantize(self) -> Tensor:
+        """In float32: no tensor is quantized."""
     def det(self, *, out: Tensor | None = None) -> Tensor:
         """The determinant of each square matrix. Float and complex dtypes of 32 bits and more."""
     def detach(self, *, out: Tensor | None = None) -> Tensor:
@@ -412,6 +449,8 @@ class Attached:
         """In dtype float64."""
     def dsplit(self, indices_or_sections: _int | Sequence[_int] | Tensor | None = None, *, indices: Sequence[_int] | Tensor | None = None, sections: _int | None = None) -> tuple[Tensor, ...]:
         """Views along dimension 2: so many of equal extent, or cut there."""
+    def eig(self, **kwargs: Any) -> NoReturn:
+        """Removed from PyTorch: use torch.linalg.eig."""
     def einsum(self, *operands: Any) -> Tensor:
         """Products of tensors summed over repeated letters: ``einsum("ij,jk->ik", a, b)``; or over repeated numbers from 0
     to 51, ``einsum(a, [0, 1], b, [1, 2], [0, 2])``."""
@@ -545,7 +584,7 @@ class Attached:
     def hardshrink(self, lambd: _float = 0.5, *, out: Tensor | None = None) -> Tensor:
         """0 from ``-lambd`` to ``lambd``, elsewhere ``self``."""
     def hash_tensor(self, dim: Sequence[_int] | _int | None = None, *, keepdim: _bool = False, mode: _int = 0, out: Tensor | None = None) -> Tensor:
-        """Exclusive or, over all elements or over ``dim``, of the bits of each as a float64 or int64."""
+        """Exclusive or, over all elements or over ``dim``, of the bits of each as a float64 or int64, as a uint64."""
     def heaviside(self, values: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The unit step: 0 below 0, 1 above, and ``values`` at 0. Both are of one dtype, which is not complex."""
     def heaviside_(self, values: Tensor) -> Tensor:
@@ -600,16 +639,26 @@ class Attached:
         """In-place form of :func:`index_reduce`."""
     def index_select(self, dim: _int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The slices of ``self`` that a vector of indices names along ``dim``. Negative indices raise."""
+    def indices(self, **kwargs: Any) -> NoReturn:
+        """Refused: it is for sparse tensors."""
     def inner(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """Contract the last dimensions of both operands. With a 0-dim operand it is an ordinary, promoting product."""
     def int(self, memory_format: memory_format | None = None) -> Tensor:
         """In dtype int32."""
+    def int_repr(self, **kwargs: Any) -> NoReturn:
+        """Not supported: there are no quantized dtypes."""
     def inverse(self, *, out: Tensor | None = None) -> Tensor:
         """The inverse of each square matrix."""
+    def ipu(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refused: devices are CPUs and CUDA devices."""
+    def is_coalesced(self, **kwargs: Any) -> NoReturn:
+        """Refused: it is for sparse tensors."""
     def is_conj(self) -> _bool:
         """False: conjugates are computed at once, none is left pending."""
     @property
     def is_cpu(self) -> _bool: ...
+    def is_distributed(self) -> _bool:
+        """False: a tensor is in one session."""
     @property
     def is_ipu(self) -> _bool: ...
     @property
@@ -634,6 +683,8 @@ class Attached:
     def is_quantized(self) -> _bool: ...
     def is_same_size(self, other: Tensor) -> _bool:
         """Whether both have the same shape."""
+    def is_set_to(self, tensor: Tensor) -> _bool:
+        """Whether both show the same part of the same memory with the same strides."""
     def is_shared(self) -> _bool:
         """True: every client of its session can reach it."""
     def is_signed(self) -> _bool:
@@ -750,6 +801,8 @@ class Attached:
         """Logarithm of the sum of exponentials over ``dim``, without overflow. Integers become the default float."""
     def long(self, memory_format: memory_format | None = None) -> Tensor:
         """In dtype int64."""
+    def lstsq(self, **kwargs: Any) -> NoReturn:
+        """Removed from PyTorch: use torch.linalg.lstsq."""
     def lt(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """``self < other``, after promotion. Complex numbers have no order."""
     def lt_(self, other: Tensor | complex) -> Tensor:
@@ -822,12 +875,16 @@ class Attached:
     def mode(self, dim: _int = -1, keepdim: _bool = False, *, out: Sequence[Tensor] | None = None) -> _mode:
         """(most frequent values along ``dim``, the index of each one's last occurrence); the smallest of equally
     frequent ones."""
+    def module_load(self, other: Tensor, assign: _bool = False) -> Tensor:
+        """What a module's tensor becomes when a state dict is loaded: itself with the values of ``other``, or ``other``."""
     def moveaxis(self, source: Sequence[_int] | _int, destination: Sequence[_int] | _int, *, out: Tensor | None = None) -> Tensor:
         """A view with the dimensions ``source`` moved to the places ``destination``, the others kept in order."""
     def movedim(self, source: Sequence[_int] | _int, destination: Sequence[_int] | _int, *, out: Tensor | None = None) -> Tensor:
         """A view with the dimensions ``source`` moved to the places ``destination``, the others kept in order."""
     def msort(self, *, out: Tensor | None = None) -> Tensor:
         """The values in order along the first dimension."""
+    def mtia(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refused: devices are CPUs and CUDA devices."""
     def mul(self, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
         """Multiply elementwise, with broadcasting and promotion. On bools it is a logical and."""
     def mul_(self, other: Tensor | complex) -> Tensor:
@@ -881,14 +938,14 @@ class Attached:
         """``-self``. Not defined on bools; unsigned integers wrap around."""
     def negative_(self) -> Tensor:
         """In-place form of :func:`neg`: writes the result into ``self``."""
-    def new(self, *args: Any, device: device | str | _int | None = None) -> Tensor:
+    def new(self, *args: Any, size: Any = None, data: Any = None, other: Tensor | None = None, storage: Any = None, device: device | str | _int | None = None) -> Tensor:
         """Uninitialised of a size, or of data, in the tensor's dtype and on its device. PyTorch's old form of
     :meth:`new_empty` and :meth:`new_tensor`."""
     @overload
-    def new_empty(self, size: Sequence[_int], *, dtype: DType | None = None, layout: _layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor:
+    def new_empty(self, size: Sequence[_int], *, memory_format: memory_format | None = None, dtype: DType | None = None, layout: _layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor:
         """Like gradwire.empty, with this tensor's dtype and device."""
     @overload
-    def new_empty(self, *size: _int, dtype: DType | None = None, layout: _layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor: ...
+    def new_empty(self, *size: _int, memory_format: memory_format | None = None, dtype: DType | None = None, layout: _layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor: ...
     def new_empty_strided(self, size: Sequence[_int], stride: Sequence[_int], **options: Any) -> Tensor:
         """:func:`empty_strided`, of the dtype and on the device of a tensor unless others are given."""
     def new_full(self, size: _int | Sequence[_int], fill_value: complex | Tensor, *, dtype: DType | None = None, layout: _layout | None = None, device: device | str | _int | None = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor:
@@ -960,8 +1017,20 @@ class Attached:
         """A copy with ``source`` written to (or added at) the places that ``index`` names in the flattened tensor."""
     def put_(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
         """In-place form of :func:`put`: writes the result into ``self``."""
+    def q_per_channel_axis(self, **kwargs: Any) -> NoReturn:
+        """Not supported: there are no quantized dtypes."""
+    def q_per_channel_scales(self, **kwargs: Any) -> NoReturn:
+        """Not supported: there are no quantized dtypes."""
+    def q_per_channel_zero_points(self, **kwargs: Any) -> NoReturn:
+        """Not supported: there are no quantized dtypes."""
+    def q_scale(self, **kwargs: Any) -> NoReturn:
+        """Not supported: there are no quantized dtypes."""
+    def q_zero_point(self, **kwargs: Any) -> NoReturn:
+        """Not supported: there are no quantized dtypes."""
     def qr(self, some: _bool = True, *, out: Sequence[Tensor] | None = None) -> _qr:
         """(Q, R); see :func:`gradwire.linalg.qr`. Without ``some``, Q is square."""
+    def qscheme(self, **kwargs: Any) -> NoReturn:
+        """Not supported: there are no quantized dtypes."""
     def quantile(self, q: Tensor | _float, dim: _int | None = None, keepdim: _bool = False, *, interpolation: str = 'linear', out: Tensor | None = None) -> Tensor:
         """Quantiles of all elements or along ``dim``, for one ``q`` in [0, 1] or a vector of them, which then comes as
     the first dimension of the result. NaN makes its quantile NaN."""
@@ -984,6 +1053,8 @@ class Attached:
         """In-place form of :func:`reciprocal`: writes the result into ``self``."""
     def record_stream(self, s: object) -> None:
         """Nothing: the server orders its own work."""
+    def reinforce(self, **kwargs: Any) -> NoReturn:
+        """Removed from PyTorch: use torch.distributions."""
     def relu(self, *, out: Tensor | None = None) -> Tensor:
         """``max(self, 0)``; NaN stays. The gradient at 0 is 0."""
     def relu_(self) -> Tensor:
@@ -1011,13 +1082,19 @@ class Attached:
     def reshape(self, *shape: _int, out: Tensor | None = None) -> Tensor: ...
     def reshape_as(self, other: Tensor) -> Tensor:
         """Reshaped to the shape of another tensor."""
+    def resize(self, *sizes: Any) -> Tensor:
+        """Deprecated: the same elements, in their order, in another shape."""
     @overload
     def resize_(self, sizes: Sequence[_int], *, size: Sequence[_int] | None = None, memory_format: memory_format | None = None) -> Tensor:
-        """Give the tensor another shape in place; elements are kept in order, new ones are uninitialised."""
+        """Give the tensor another shape in place; elements are kept in the order of memory, new ones are uninitialised."""
     @overload
     def resize_(self, *sizes: _int, size: Sequence[_int] | None = None, memory_format: memory_format | None = None) -> Tensor: ...
+    def resize_as(self, tensor: Tensor) -> Tensor:
+        """Deprecated: :meth:`resize` to the shape of another tensor."""
     def resize_as_(self, the_template: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
-        """:func:`resize_` to the shape of another tensor."""
+        """:func:`resize_` to the shape of another tensor, and for ``preserve_format`` to the order that it suggests."""
+    def resize_as_sparse_(self, **kwargs: Any) -> NoReturn:
+        """Not supported: there are no sparse tensors."""
     def resolve_conj(self) -> Tensor:
         """The tensor itself: conjugates are computed at once, none is left pending."""
     def resolve_neg(self) -> Tensor:
@@ -1030,6 +1107,8 @@ class Attached:
         """Round to ``decimals`` places, halves to the even neighbour. The gradient is zero."""
     def round_(self, *, decimals: _int = 0) -> Tensor:
         """In-place form of :func:`round`: writes the result into ``self``."""
+    def row_indices(self, **kwargs: Any) -> NoReturn:
+        """Refused: it is for sparse tensors."""
     def rsqrt(self, *, out: Tensor | None = None) -> Tensor:
         """``1 / sqrt(self)``; integers become floats."""
     def rsqrt_(self) -> Tensor:
@@ -1054,6 +1133,9 @@ class Attached:
         """A view of one index along a dimension, which disappears."""
     def select_scatter(self, src: Tensor, dim: _int, index: _int, *, out: Tensor | None = None) -> Tensor:
         """A copy with ``src`` in the place of ``self.select(dim, index)``."""
+    def set_(self, source: Any = None, storage_offset: _int = 0, size: Sequence[_int] | None = None, stride: Sequence[_int] | None = None) -> Tensor:
+        """Let the tensor show other memory: that of a tensor, as it shows it; or a storage, of its dtype, from an offset
+    on; or, without a source, none."""
     def sgn(self, *, out: Tensor | None = None) -> Tensor:
         """The sign; of a complex number the number of magnitude 1 in its direction, 0 for 0."""
     def sgn_(self) -> Tensor:
@@ -1088,10 +1170,22 @@ class Attached:
         """A copy with ``src`` in the place of the slice from ``start`` to ``end`` along ``dim``."""
     def slogdet(self, *, out: Sequence[Tensor] | None = None) -> _slogdet:
         """(sign, logabsdet) of each determinant; of a complex matrix, the sign is a phase."""
+    def smm(self, **kwargs: Any) -> NoReturn:
+        """Refused: it is for sparse tensors."""
     def softmax(self, dim: _int, dtype: DType | None = None, *, out: Tensor | None = None) -> Tensor:
         """Exponentials along ``dim``, divided by their sum. NaN where all are -inf. ``dtype`` converts first."""
+    def solve(self, **kwargs: Any) -> NoReturn:
+        """Removed from PyTorch: use torch.linalg.solve."""
     def sort(self, dim: _int = -1, descending: _bool = False, *, stable: _bool | None = None, out: Sequence[Tensor] | None = None) -> _sort:
         """(the values in order along ``dim``, the indices they came from)."""
+    def sparse_dim(self) -> _int:
+        """0: no dimension is sparse."""
+    def sparse_mask(self, **kwargs: Any) -> NoReturn:
+        """Not supported: there are no sparse tensors."""
+    def sparse_resize_(self, **kwargs: Any) -> NoReturn:
+        """Not supported: there are no sparse tensors."""
+    def sparse_resize_and_clear_(self, **kwargs: Any) -> NoReturn:
+        """Not supported: there are no sparse tensors."""
     def split(self, split_size_or_sections: Sequence[_int] | _int, dim: _int = 0, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, ...]:
         """Views of consecutive parts along a dimension: of one size (the last may be smaller), or of given sizes."""
     def split_with_sizes(self, split_sizes: Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
@@ -1108,15 +1202,20 @@ class Attached:
         """A view without its dimensions of extent 1: all of them, or those among ``dim``."""
     def squeeze_(self, dim: _int | Sequence[_int] | None = None) -> Tensor:
         """Drop dimensions of extent 1 from the tensor itself."""
+    def sspaddmm(self, **kwargs: Any) -> NoReturn:
+        """Refused: it is for sparse tensors."""
     def std(self, dim: _int | Sequence[_int] | _bool | None = None, unbiased: _bool = True, keepdim: _bool = False, *, correction: _float | None = 1, out: Tensor | None = None) -> Tensor:
         """Standard deviation over ``dim``, the square root of :func:`var`."""
     def std_mean(self, dim: _int | Sequence[_int] | _bool | None = None, unbiased: _bool = True, keepdim: _bool = False, *, correction: _float | None = 1, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """(standard deviation, mean) over ``dim``; see :func:`std`."""
     def stft(self, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, center: _bool = True, pad_mode: str = 'reflect', normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None, align_to_window: _bool | None = None) -> Tensor:
         """The Fourier transforms of frames of a signal (time,) or of several (batch, time): (batch, frequency, frame)."""
+    def storage(self) -> TypedStorage:
+        """Its memory as numbers of its dtype."""
     def storage_offset(self) -> _int:
-        """How many elements before its first one its memory begins. One round trip: what is known here of a tensor's memory
-    does not tell."""
+        """How many elements before its first one its memory begins. One round trip, once, for a view of a part."""
+    def storage_type(self) -> Any:
+        """The class of its storage: ``torch.FloatStorage``."""
     def sub(self, other: Tensor | complex, *, alpha: complex = 1, out: Tensor | None = None) -> Tensor:
         """``self - alpha * other``, with broadcasting and promotion. Not defined on bools."""
     def sub_(self, other: Tensor | complex, *, alpha: complex = 1) -> Tensor:
@@ -1140,6 +1239,8 @@ class Attached:
         """A view with two dimensions exchanged."""
     def swapdims_(self, dim0: _int, dim1: _int) -> Tensor:
         """Swap two dimensions of the tensor itself."""
+    def symeig(self, **kwargs: Any) -> NoReturn:
+        """Removed from PyTorch: use torch.linalg.eigh."""
     def t(self, *, out: Tensor | None = None) -> Tensor:
         """The transposed view of a matrix; a tensor of fewer dimensions as it is."""
     def t_(self) -> Tensor:
@@ -1171,6 +1272,24 @@ class Attached:
     def to(self, device: device | str | _int | None = None, dtype: DType | None = None, non_blocking: _bool = False, copy: _bool = False, *, memory_format: memory_format | None = None) -> Tensor: ...
     @overload
     def to(self, other: Tensor, non_blocking: _bool = False, copy: _bool = False, *, memory_format: memory_format | None = None) -> Tensor: ...
+    def to_dense(self, dtype: DType | None = None, *, masked_grad: _bool | None = None) -> Tensor:
+        """Itself, or in another dtype: every tensor is dense."""
+    def to_mkldnn(self, **kwargs: Any) -> NoReturn:
+        """Not supported: tensors do not have oneDNN's layout."""
+    def to_padded_tensor(self, **kwargs: Any) -> NoReturn:
+        """Not supported: there are no nested tensors."""
+    def to_sparse(self, **kwargs: Any) -> NoReturn:
+        """Not supported: there are no sparse tensors."""
+    def to_sparse_bsc(self, **kwargs: Any) -> NoReturn:
+        """Not supported: there are no sparse tensors."""
+    def to_sparse_bsr(self, **kwargs: Any) -> NoReturn:
+        """Not supported: there are no sparse tensors."""
+    def to_sparse_coo(self, **kwargs: Any) -> NoReturn:
+        """Not supported: there are no sparse tensors."""
+    def to_sparse_csc(self, **kwargs: Any) -> NoReturn:
+        """Not supported: there are no sparse tensors."""
+    def to_sparse_csr(self, **kwargs: Any) -> NoReturn:
+        """Not supported: there are no sparse tensors."""
     def topk(self, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True, *, out: Sequence[Tensor] | None = None) -> _topk:
         """(the ``k`` largest, or smallest, elements along ``dim``, their indices), always in order, NaN as largest."""
     def trace(self, *, out: Tensor | None = None) -> Tensor:
@@ -1244,6 +1363,10 @@ class Attached:
         """A view with a dimension of extent 1 inserted at ``dim``."""
     def unsqueeze_(self, dim: _int) -> Tensor:
         """Insert a dimension of extent 1 into the tensor itself."""
+    def untyped_storage(self) -> UntypedStorage:
+        """Its memory as bytes."""
+    def values(self, **kwargs: Any) -> NoReturn:
+        """Refused: it is for sparse tensors."""
     def var(self, dim: _int | Sequence[_int] | _bool | None = None, unbiased: _bool = True, keepdim: _bool = False, *, correction: _float | None = 1, out: Tensor | None = None) -> Tensor:
         """Variance over ``dim``: squared distances from the mean, divided by (their number - ``correction``)."""
     def var_mean(self, dim: _int | Sequence[_int] | _bool | None = None, unbiased: _bool = True, keepdim: _bool = False, *, correction: _float | None = 1, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor]:
@@ -1259,6 +1382,8 @@ class Attached:
     def view(self, *size: _int) -> Tensor: ...
     def view_as(self, other: Tensor) -> Tensor:
         """Viewed with the shape of another tensor."""
+    @property
+    def volatile(self) -> _bool: ...
     def vsplit(self, indices_or_sections: _int | Sequence[_int] | Tensor | None = None, *, indices: Sequence[_int] | Tensor | None = None, sections: _int | None = None) -> tuple[Tensor, ...]:
         """Views along dimension 0: so many of equal extent, or cut there."""
     def where(self, condition: Tensor, other: Tensor | complex) -> Tensor:
@@ -1267,5 +1392,7 @@ class Attached:
         """``self * log(other)``, 0 where ``self`` is 0 unless ``other`` is NaN. Integers become floats."""
     def xlogy_(self, other: Tensor | complex) -> Tensor:
         """In-place form of :func:`xlogy`: writes the result into ``self``."""
+    def xpu(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refused: devices are CPUs and CUDA devices."""
     def zero_(self) -> Tensor:
         """Write 0 into every element."""

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from gradwire_protocol import dtypes
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, GraphError
 from gradwire_protocol.ops.control import GRAD_MODE
 
 from ..context.handles import TensorBase
 from ..context.modes import MODES
+from ..context.numpy_dtypes import FOREIGN
 from ..graph.graph_mirror import Node
 
 REMEMBERED_BYTES: Final = 4096
@@ -77,7 +77,7 @@ class Readable(TensorBase):
         Raises:
             ArgumentError: when there is not exactly one.
         """
-        if self._meta.known and self._meta.numel != 1:
+        if self._form.known and self._form.numel != 1:
             raise ArgumentError(f"item() needs exactly one element, the tensor has shape {list(self.shape)}")
         value = self._fetch()
         if value.size != 1:
@@ -89,7 +89,7 @@ class Readable(TensorBase):
         return self._python(self._fetch())
 
     def _python(self: Any, value: np.ndarray[Any, Any]) -> Any:
-        if self._meta.dtype is dtypes.bfloat16:
+        if self._form.dtype in FOREIGN:
             value = value.astype(np.float32)
         return value.tolist()
 
@@ -100,15 +100,15 @@ class Readable(TensorBase):
         return await asyncio.to_thread(self.item)
 
     def numpy(self: Any, *, force: bool = False) -> np.ndarray[Any, Any]:
-        """The values as a NumPy array of their own. bfloat16 has no NumPy dtype and is refused.
+        """The values as a NumPy array of their own. bfloat16 and float8 have no NumPy dtypes and are refused.
 
         Raises:
             GraphError: when the tensor requires grad and gradients are being recorded; use ``detach()``.
         """
         if self.requires_grad and not force and MODES.flags & GRAD_MODE:
             raise GraphError("numpy() of a tensor that requires grad would lose its history: use detach().numpy()")
-        if self._meta.dtype is dtypes.bfloat16:
-            raise ArgumentTypeError("NumPy has no bfloat16: convert with .float() first")
+        if self._form.dtype in FOREIGN:
+            raise ArgumentTypeError(f"NumPy has no {self._form.dtype.name}: convert with .float() first")
         found: np.ndarray[Any, Any] = self._fetch()
         return found
 
@@ -139,8 +139,8 @@ class Readable(TensorBase):
         return complex(self._only())
 
     def __index__(self: Any) -> int:
-        if self._meta.dtype.carries_gradient or self.numel() != 1:
-            raise ArgumentTypeError(f"only one integer can be an index, not a {self._meta!r} tensor")
+        if self._form.dtype.carries_gradient or self.numel() != 1:
+            raise ArgumentTypeError(f"only one integer can be an index, not a {self._form!r} tensor")
         return int(self.item())
 
     def __format__(self: Any, spec: str) -> str:

@@ -56,13 +56,13 @@ class SavedTensor:
     when it is asked for.
     """
 
-    __slots__ = ("_as_leaf", "_kept", "_meta", "_node", "_own", "_packed", "_seen", "_slot", "_unpack", "_version")
+    __slots__ = ("_as_leaf", "_kept", "_form", "_node", "_own", "_packed", "_seen", "_slot", "_unpack", "_version")
 
     def __init__(self, tensor: Any, node: Any, is_result: bool) -> None:
         if tensor._inference:
             raise GraphError("a tensor created in inference mode cannot be saved for backward; clone it outside first")
         self._version: int = tensor._version
-        self._meta: Meta = tensor._meta
+        self._form: Meta = tensor._form
         self._unpack: Callable[[Any], Any] | None = None
         self._packed: Any = None
         self._slot: int = tensor._slot
@@ -79,7 +79,7 @@ class SavedTensor:
                 self._packed = pack(tensor)
             if tensor._version != self._version:
                 raise GraphError(
-                    f"a pack hook changed the {tensor._meta!r} tensor that it was given in place: an operation keeps "
+                    f"a pack hook changed the {tensor._form!r} tensor that it was given in place: an operation keeps "
                     "it for backward. Return a changed copy instead"
                 )
             self._kept: Any = None
@@ -104,7 +104,7 @@ class SavedTensor:
             return self._rejoined(value, self._own() if self._own is not None else self._node)
         if self._kept._version != self._version:
             raise GraphError(
-                f"a {self._kept._meta!r} tensor that was saved for backward has been changed in place since (it is at "
+                f"a {self._kept._form!r} tensor that was saved for backward has been changed in place since (it is at "
                 f"version {self._kept._version}, saved at {self._version}): clone it first, or change it out of place"
             )
         if self._own is None:
@@ -167,7 +167,7 @@ class SavedTensor:
             IndexOutOfRange: for positions in a tensor, or a mask over it, of another kind or shape than was saved.
             GraphError: for anything else of another kind or shape.
         """
-        saved, found = self._meta, value._meta
+        saved, found = self._form, value._form
         chooses = saved.dtype.category < FLOATING
         apart = (saved.dtype.category if chooses else FLOATING) != min(found.dtype.category, FLOATING)
         if apart or (saved.known and found.known and saved.shape != found.shape):
@@ -190,10 +190,10 @@ class SavedTensor:
         session = value._session
         number = session.record(TABLE["rejoin"], [value, place, self._slot], 1)
         if not isinstance(node, AccumulateGrad):
-            joined = Tensor._make(session, number, value._meta, node, self._slot)
+            joined = Tensor._make(session, number, value._form, node, self._slot)
             joined._levels = value._levels
             return joined
-        leaf = Tensor._make(session, number, value._meta)
+        leaf = Tensor._make(session, number, value._form)
         leaf._levels = value._levels
         leaf._requires, leaf._accumulator = True, ref(node)
         return leaf

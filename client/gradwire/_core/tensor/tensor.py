@@ -32,6 +32,8 @@ from ..graph.node_hooks import (
     remember_origin,
 )
 from .attached import Attached
+from .memory import ITSELF, memory_of, origin_of
+from .own_attributes import Everything, OwnAttributes, everything
 from .reading import Readable
 
 if TYPE_CHECKING:
@@ -51,15 +53,15 @@ class InferenceCell(list[Any]):
         return False
 
 
-class Tensor(Readable, Attached):
+class Tensor(Readable, Everything, Attached):
     """A tensor on the server. Created by :func:`gradwire.tensor` and by operations, never by its constructor alone."""
 
     # What every tensor has of its own. Making one is on the path of every op.
-    __slots__ = ("__dict__", "__weakref__", "_base_tensor", "_id", "_meta", "_node", "_session", "_slot", "_versions")
+    __slots__ = ("__weakref__", "_base_tensor", "_id", "_form", "_node", "_session", "_slot", "_versions")
 
     _session: Any  # a Session, which stands on this
     _id: int
-    _meta: Meta
+    _form: Meta  # not `_meta`, which subclasses of libraries have as their own
     _node: Node | None
     _slot: int
     _base_tensor: Any  # of a view
@@ -87,14 +89,33 @@ class Tensor(Readable, Attached):
     _part: NodeHooks | None = None
     _row_of: tuple[Any, int] | None = None  # the iteration that handed it out
     _uploaded: Any = None  # the values of a small integer tensor, as the program gave them
+    _memory: list[Any] | None = None  # the cell of its memory, where that is not its own: see memory.py
+    _origin: Any = None  # the tensor whose memory it shows a part of, where that is not its base
+    _offset: int | None = None  # where its memory begins, once that was asked for
     _last_read: tuple[int, float, Any] | None = None  # how much was recorded then, until when it holds, the values
+
+    @property
+    def __dict__(self) -> Any:
+        """What the program attached."""
+        return OwnAttributes(everything(self), Tensor.__annotations__)
+
+    @__dict__.setter
+    def __dict__(self, attributes: Any) -> None:
+        own = self.__dict__
+        attributes = dict(attributes)
+        own.clear()
+        own.update(attributes)
+
+    @__dict__.deleter
+    def __dict__(self) -> None:
+        self.__dict__.clear()
 
     @classmethod
     def _make(cls, session: Any, number: int, described: Meta, node: Node | None = None, slot: int = 0) -> Any:
         self = object.__new__(cls)
         self._session = session
         self._id = number
-        self._meta = described
+        self._form = described
         if node is not None and described.dtype.carries_gradient:
             self._node, self._slot = node, slot
         else:
@@ -113,18 +134,18 @@ class Tensor(Readable, Attached):
     @property
     def shape(self) -> Size:
         """The extents. Where one depends on data not looked at yet, asking costs a round trip."""
-        if not self._meta.known:
+        if not self._form.known:
             self._known_meta()
-        return shape_of(self._meta.shape)
+        return shape_of(self._form.shape)
 
     def _known_meta(self) -> Meta:
-        if not self._meta.known:
+        if not self._form.known:
             session = self._session
             probe = Tensor._make(session, session.record(TABLE["shape_of"], [self], 1), meta((self.ndim,), int64))
             extents = session.read([probe])[0]
             assert extents is not None
-            self._meta = meta(tuple(extents.tolist()), self._meta.dtype, self._meta.device)
-        return self._meta
+            self._form = meta(tuple(extents.tolist()), self._form.dtype, self._form.device)
+        return self._form
 
     @overload
     def size(self, dim: None = None) -> Size: ...
@@ -143,21 +164,21 @@ class Tensor(Readable, Attached):
     @property
     def dtype(self) -> DType:
         """The element type."""
-        return self._meta.dtype
+        return self._form.dtype
 
     @property
     def device(self) -> device:
         """The device of the server that holds it."""
-        return device(self._meta.device)
+        return device(self._form.device)
 
     @property
     def ndim(self) -> int:
         """The number of dimensions."""
-        return len(self._meta.shape)
+        return len(self._form.shape)
 
     def dim(self) -> int:
         """The number of dimensions."""
-        return len(self._meta.shape)
+        return len(self._form.shape)
 
     def numel(self) -> int:
         """The number of elements."""
@@ -167,12 +188,12 @@ class Tensor(Readable, Attached):
 
     def element_size(self) -> int:
         """Bytes per element."""
-        return self._meta.dtype.itemsize
+        return self._form.dtype.itemsize
 
     @property
     def itemsize(self) -> int:
         """Bytes per element."""
-        return self._meta.dtype.itemsize
+        return self._form.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
@@ -192,20 +213,20 @@ class Tensor(Readable, Attached):
     def is_contiguous(self, memory_format: memory_format | None = None) -> bool:
         """Whether the elements lie in row-major order, or in another that is named."""
         described = self._known_meta()
-        return described.contiguous if memory_format is None else lies_in(described, memory_format)
+        return described.contiguous if memory_format is None else lies_in(described, memory_format, bool(self._levels))
 
     def is_floating_point(self) -> bool:
         """Whether the dtype is float16, bfloat16, float32 or float64."""
-        return self._meta.dtype.is_floating_point
+        return self._form.dtype.is_floating_point
 
     def is_complex(self) -> bool:
         """Whether the dtype is complex64 or complex128."""
-        return self._meta.dtype.is_complex
+        return self._form.dtype.is_complex
 
     @property
     def is_cuda(self) -> bool:
         """Whether it lives on a GPU of the server."""
-        return self._meta.device.startswith("cuda")
+        return self._form.device.startswith("cuda")
 
     @property
     def is_sparse(self) -> bool:
@@ -255,7 +276,7 @@ class Tensor(Readable, Attached):
             DTypeError: for integers and bools.
             GraphError: when it is not a leaf and recording should stop.
         """
-        check_can_require_grad(self._meta, requires_grad)
+        check_can_require_grad(self._form, requires_grad)
         if self._grad_node() is not None:
             if not requires_grad:
                 raise GraphError(
@@ -347,16 +368,24 @@ class Tensor(Readable, Attached):
     def _view_of(self, source: Any, differentiable: bool, several: bool, recording: bool) -> None:
         # What is as the class has it is not written: views are made all the time.
         cell = self._versions = source._versions or source._cell()
+        if (memory := source._memory) is not None:
+            self._memory = memory
+        if (origin := source._origin) is not None:
+            self._origin = source if origin is ITSELF else origin
+        base = source._base_tensor
         if source._inference:
             self._inference = True
+            if origin is None:
+                self._origin = source
             return
         if not differentiable:
+            if base is not None and origin is None:
+                self._origin = base
             return
-        base = source._base_tensor
         self._base_tensor = source if base is None else base
         if cell[0]:
             self._seen = cell[0]
-        path = path_of(source, self._meta)
+        path = path_of(source, self._form)
         if path is not None:
             self._path = path
         if MODES.flags & INFERENCE_MODE:
@@ -393,7 +422,7 @@ class Tensor(Readable, Attached):
         self._chosen = dtype
 
     def _dtype_of_grad(self) -> DType | None:
-        found: DType | None = self._meta.dtype if self._chosen is ... else self._chosen
+        found: DType | None = self._form.dtype if self._chosen is ... else self._chosen
         return found
 
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -454,6 +483,7 @@ class Tensor(Readable, Attached):
         made = Tensor._make(self._session, self._tell("data_of", results=1), self._known_meta())
         made._inference = self._inference
         made._levels = self._levels
+        self._share_memory_with(made)
         return made
 
     @data.setter
@@ -462,17 +492,28 @@ class Tensor(Readable, Attached):
             raise ArgumentTypeError(f"data must be a tensor, not {type(value).__name__}")
         if not value.dtype.carries_gradient and self.requires_grad:
             raise ArgumentError(f"data of dtype {value.dtype.name} cannot be the data of a tensor that requires grad")
-        self._session.record(TABLE["set_data"], [self, value], 0)
-        self._meta, self._uploaded = value._meta, None
+        if self._id >= 0 or value._id >= 0:  # between two on the meta device there is nothing to tell the server
+            self._session.record(TABLE["set_data"], [self, value], 0)
+        self._form, self._uploaded = value._form, None
+        value._share_memory_with(self)
+
+    def _share_memory_with(self, other: Tensor) -> None:
+        """Note that another tensor shows the very part of memory that this one shows."""
+        other._memory, other._offset = memory_of(self), self._offset
+        origin = origin_of(self)
+        other._origin = ITSELF if origin is None and other._base_tensor is not None else origin
+
+    def _shows_part_of(self, other: Tensor) -> None:
+        """Note that this tensor shows memory of another one, which neither its base nor its version tells."""
+        origin = origin_of(other)
+        self._memory, self._offset = memory_of(other), None
+        self._origin = other if origin is None or origin is ITSELF else origin
 
     def _tell(self, op: str, *args: Any, results: int = 0) -> int:
         """Let the server know of a change of this tensor, unless it is on the meta device, where it has no part."""
         session = self._session
         number: int = session.builder.nowhere() if self._id < 0 else session.record(TABLE[op], [self, *args], results)
         return number
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        raise ArgumentTypeError("a remote tensor is not pickled: use gradwire.save, or .numpy()")
 
     # Names
 
@@ -486,15 +527,16 @@ class Tensor(Readable, Attached):
 def hand_over(made: Tensor, to: Tensor) -> None:
     """Let a proxy stand for another tensor from now on, usually a view of what it stood for. What the program attached
     to it stays."""
-    before = Tensor._make(to._session, to._id, to._meta, to._node, to._slot)
-    own = {k: v for k, v in to.__dict__.items() if k in Tensor.__annotations__}
-    before.__dict__.update(own)
+    before = Tensor._make(to._session, to._id, to._form, to._node, to._slot)
+    kept = everything(to)
+    own = {k: v for k, v in kept.items() if k in Tensor.__annotations__}
+    everything(before).update(own)
     before._base_tensor, before._versions = to._base_tensor, to._versions
     for key in own:
-        del to.__dict__[key]
-    to._id, to._meta, to._node, to._slot = made._id, made._meta, made._node, made._slot
+        del kept[key]
+    to._id, to._form, to._node, to._slot = made._id, made._form, made._node, made._slot
     to._base_tensor, to._versions = before if made._base_tensor is to else made._base_tensor, made._versions
-    to.__dict__.update({k: before if v is to else v for k, v in made.__dict__.items()})
+    kept.update({k: before if v is to else v for k, v in everything(made).items()})
     made.__class__ = Moved
 
 

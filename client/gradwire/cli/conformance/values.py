@@ -15,7 +15,7 @@ SAFE_INTEGER: Final = 2**53
 
 def native(dtype: str) -> Any:
     """NumPy's dtype of this name, little-endian."""
-    return np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype).newbyteorder("<")
+    return np.dtype(getattr(ml_dtypes, dtype, dtype)).newbyteorder("<")
 
 
 def to_bytes(values: Any, dtype: str, shape: list[int]) -> bytes:

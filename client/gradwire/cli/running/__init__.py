@@ -5,6 +5,6 @@ there before the program, and that installs the import hook of ``finder.py``. Tr
 signals and child processes therefore behave as without gradwire.
 """
 
-from .finder import install
+from .finder import replace_torch
 
-__all__ = ["install"]
+__all__ = ["replace_torch"]

@@ -12,7 +12,7 @@ import gradwire
 from ..._core.surface.unsupported import absent
 from . import version
 from .finder import register_loaded
-from .names import PACKAGES, counterpart
+from .names import MODULES, counterpart
 
 DEVICE = "GRADWIRE_RUN_DEVICE"
 """The variable that holds the default device."""
@@ -22,7 +22,7 @@ class Facade(ModuleType):
     """A module with gradwire's names. It exposes only the submodules that PyTorch has, not gradwire's own."""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("__") and name not in MODULES:
             raise AttributeError(f"module 'torch' has no attribute {name!r}", name=name, obj=self)
         found = vars(gradwire).get(name)
         if found is None or isinstance(found, ModuleType):
@@ -46,7 +46,7 @@ def _lacking(facade: ModuleType, name: str) -> Any:
 
 
 def _modules() -> list[str]:
-    return [name for name in PACKAGES if counterpart(name) is not None]
+    return [name for name in MODULES if counterpart(name) is not None]
 
 
 def fill(facade: ModuleType) -> None:
@@ -54,6 +54,7 @@ def fill(facade: ModuleType) -> None:
     facade.__doc__ = gradwire.__doc__
     facade.__version__ = version.__version__  # type: ignore[attr-defined]
     facade.version = version  # type: ignore[attr-defined]
+    facade.torch = facade  # type: ignore[attr-defined]  # PyTorch's package holds itself under its own name
     facade.__all__ = [  # type: ignore[attr-defined]
         name for name, value in vars(gradwire).items() if not name.startswith("_") and not isinstance(value, ModuleType)
     ]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from importlib.metadata import Distribution, DistributionFinder
 from types import ModuleType
 from typing import Any
 
 from ..._core.surface.unsupported import absent, absent_module
-from .names import ELSEWHERE, PACKAGES, counterpart
+from .distribution import find_distributions
+from .names import ELSEWHERE, FOLDER, MODULES, counterpart
+from .safetensors_torch import SafetensorsFinder
 
 
 class _Torch(Loader):
@@ -54,8 +57,7 @@ def register_loaded() -> None:
     """
     for name, module in list(sys.modules.items()):
         first, _, rest = name.partition(".")
-        parts = rest.split(".")
-        if first == "gradwire" and parts[0] in PACKAGES and not any(part.startswith("_") for part in parts):
+        if first == "gradwire" and rest.split(".", 1)[0] in MODULES:
             explain_absent_names(module, f"torch.{rest}")
             if rest not in ELSEWHERE:
                 sys.modules.setdefault(f"torch.{rest}", module)
@@ -91,13 +93,37 @@ class TorchFinder(MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if fullname == "torch":
-            return ModuleSpec(fullname, _Torch(), origin=__file__, is_package=True)
+            return torch_spec()
+        if fullname.partition(".")[0] == "functorch":
+            return ModuleSpec(fullname, _Counterpart(f"gradwire.{fullname}"), is_package=fullname == "functorch")
         if not fullname.startswith("torch."):
             return None
         name = counterpart(fullname.removeprefix("torch."))
-        if name is None:
-            raise absent_module(fullname)
-        return ModuleSpec(fullname, _Counterpart(name))
+        if name is not None:
+            return ModuleSpec(fullname, _Counterpart(name))
+        if _is_question():
+            return None
+        raise absent_module(fullname)
+
+    def find_distributions(self, context: DistributionFinder.Context | None = None) -> Iterable[Distribution]:
+        """The metadata of the distribution ``torch``."""
+        return find_distributions(context)
+
+
+def torch_spec() -> ModuleSpec:
+    """The spec of ``torch``: a package whose file and folder are gradwire's."""
+    spec = ModuleSpec("torch", _Torch(), origin=str(FOLDER / "__init__.py"), is_package=True)
+    spec.submodule_search_locations = [str(FOLDER)]
+    spec.has_location = True
+    return spec
+
+
+def _is_question() -> bool:
+    """Whether ``importlib.util.find_spec`` looks for the module, which then is not there, and not an import."""
+    try:
+        return bool(sys._getframe(3).f_globals.get("__name__") == "importlib.util")
+    except ValueError:
+        return False
 
 
 class AbsentFinder(MetaPathFinder):
@@ -110,20 +136,23 @@ class AbsentFinder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname.startswith("gradwire."):
+        if fullname.startswith("gradwire.") and not _is_question():
             raise absent_module(fullname.replace("gradwire", "torch", 1))
         return None
 
 
-def install() -> None:
-    """Make ``import torch`` give gradwire in this process.
+def replace_torch() -> None:
+    """Make ``import torch`` give gradwire from here on in this process, also in libraries that are imported later.
+
+    ``gradwire run`` does this for a whole program; this function is for notebooks and scripts. A second call does
+    nothing. Processes that this one starts are not affected.
 
     Raises:
         RuntimeError: when PyTorch is already imported.
     """
     if any(isinstance(finder, TorchFinder) for finder in sys.meta_path):
-        return
+        return  # under `gradwire run`, too
     if "torch" in sys.modules:
-        raise RuntimeError("torch is already imported; install gradwire before the first `import torch`")
-    sys.meta_path.insert(0, TorchFinder())
+        raise RuntimeError("torch is already imported; call replace_torch before the first `import torch`")
+    sys.meta_path[:0] = [TorchFinder(), SafetensorsFinder()]
     sys.meta_path.append(AbsentFinder())

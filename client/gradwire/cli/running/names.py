@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import Final
 
-PACKAGES: Final = frozenset({
-    "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "fft",
-    "func", "jit", "linalg", "masked", "mps", "multiprocessing", "nn", "optim", "overrides", "profiler", "random",
-    "serialization", "signal", "special", "testing", "types", "utils", "xpu",
-})  # fmt: skip
+FOLDER: Final = Path(__file__).parents[2]
+"""The folder of the package ``gradwire``."""
+
+OWN: Final = frozenset({"__main__", "_core", "aio", "cli", "functorch", "viz"})
+"""Submodules of gradwire that ``torch`` does not have."""
+
+MODULES: Final = frozenset(found.name for found in iter_modules([str(FOLDER)])) - OWN
 """Submodules of ``torch`` that gradwire has, at least in part, under the same name. Their own submodules have the same
-name, too, except those in the next table."""
+name, too, except those in the next table. Private modules of PyTorch's are among them (``torch._C``)."""
 
 ELSEWHERE: Final = {
     "cuda.amp.autocast_mode": "cuda.amp",
     "cuda.amp.grad_scaler": "cuda.amp",
     "cuda.random": "cuda",
-    "functional": "_core.surface.methods",
-    "nn.utils.convert_parameters": "nn.utils.vector",
     "profiler.profiler": "profiler",
     "autograd.profiler_util": "profiler.events",
-    "_tensor": "_core.tensor.tensor",
     "version": "cli.running.version",
 }
 """Modules with another name in gradwire."""
@@ -30,7 +31,7 @@ ELSEWHERE: Final = {
 def counterpart(name: str) -> str | None:
     """The gradwire module for a module of ``torch``, named without ``torch.``; ``None`` if there is none."""
     found = ELSEWHERE.get(name)
-    if found is None and (name.split(".", 1)[0] not in PACKAGES or any(p.startswith("_") for p in name.split("."))):
+    if found is None and name.split(".", 1)[0] not in MODULES:
         return None
     full = f"gradwire.{found or name}"
     try:

@@ -19,6 +19,7 @@ from .simplices import (
     StickBreakingTransform,
 )
 from .transform import ComposeTransform, IndependentTransform, ReshapeTransform, Transform, identity_transform
+from .transform import _InverseTransform as _InverseTransform
 
 __all__ = [
     "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform",

@@ -35,7 +35,7 @@ class Transform:
             raise ValueError(f"a transform remembers one value (cache_size=1) or none (0), not {cache_size}")
         self._cache_size = cache_size
         self._remembered: tuple[Any, Any] = (None, None)
-        self._inverse_ref: ref[Any] | None = None
+        self._inv: Any = None  # a weak reference; the transform itself in an inverse
         super().__init__()
 
     @property
@@ -48,10 +48,10 @@ class Transform:
     @property
     def inv(self) -> Transform:
         """The inverse transform."""
-        found = self._inverse_ref() if self._inverse_ref is not None else None
+        found = self._inv() if self._inv is not None else None
         if found is None:
             found = _InverseTransform(self)
-            self._inverse_ref = ref(found)
+            self._inv = ref(found)
         return found
 
     @property
@@ -88,7 +88,7 @@ class Transform:
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
-        state["_inverse_ref"] = None
+        state["_inv"] = None
         return state
 
     def _call(self, x: Tensor) -> Tensor:
@@ -212,11 +212,11 @@ class ComposeTransform(Transform):
 
     @property
     def inv(self) -> Transform:
-        found = self._inverse_ref() if self._inverse_ref is not None else None
+        found = self._inv() if self._inv is not None else None
         if found is None:
             found = ComposeTransform([p.inv for p in reversed(self.parts)])
-            self._inverse_ref = ref(found)
-            found._inverse_ref = ref(self)
+            self._inv = ref(found)
+            found._inv = ref(self)
             found._forward = self
         return found
 

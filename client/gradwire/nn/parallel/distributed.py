@@ -75,7 +75,7 @@ class DistributedDataParallel(Module):
         self.module: Module = module
         self.process_group: ProcessGroup = group
         self.parameters_to_ignore: set[str] = set(ignored)
-        devices = sorted({str(param._meta.device) for param in module.parameters()})
+        devices = sorted({str(param._form.device) for param in module.parameters()})
         self.is_multi_device_module: bool = len(devices) > 1
         on_gpu = device_ids is not None and devices != ["cpu"]
         self.device_ids: list[Any] | None = list(device_ids) if on_gpu and device_ids else None
@@ -126,7 +126,7 @@ class DistributedDataParallel(Module):
         pieces: dict[Any, list[list[Tensor]]] = {}
         held: dict[Any, int] = {}
         for tensor in tensors:
-            kind, size = (tensor.dtype, tensor._meta.device), tensor.numel() * tensor.dtype.itemsize
+            kind, size = (tensor.dtype, tensor._form.device), tensor.numel() * tensor.dtype.itemsize
             lists = pieces.setdefault(kind, [])
             if not lists or held[kind] + size > BROADCAST_BYTES:
                 lists.append([])

@@ -26,7 +26,7 @@ def buckets_of(params: Sequence[Tensor], capacity: int) -> list[list[Tensor]]:
     found: list[list[Tensor]] = []
     open_at: dict[Any, tuple[int, int]] = {}
     for param in reversed(params):
-        kind = (param.dtype, param._meta.device)
+        kind = (param.dtype, param._form.device)
         at, held = open_at.get(kind, (-1, 0))
         size = param.numel() * param.dtype.itemsize
         limit = min(FIRST_BUCKET_BYTES, capacity) if at == 0 or not found else capacity

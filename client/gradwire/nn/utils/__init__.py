@@ -12,8 +12,10 @@ from .vector import parameters_to_vector, vector_to_parameters
 
 if TYPE_CHECKING:
     from . import fusion as fusion
+    from . import memory_format as memory_format
     from . import parametrizations, parametrize, prune, stateless
     from .fusion import fuse_conv_bn_eval, fuse_conv_bn_weights, fuse_linear_bn_eval, fuse_linear_bn_weights
+    from .memory_format import convert_conv2d_weight_memory_format, convert_conv3d_weight_memory_format
     from .skipping import skip_init
     from .spectral_normalization import remove_spectral_norm, spectral_norm
     from .weight_normalization import remove_weight_norm, weight_norm
@@ -25,10 +27,11 @@ _LATER = {
     **dict.fromkeys(
         ("fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights"), "fusion"
     ),
+    **dict.fromkeys(("convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format"), "memory_format"),
     "skip_init": "skipping",
-    **{name: name for name in ("fusion", "parametrizations", "parametrize", "prune", "stateless")},
+    **{name: name for name in ("fusion", "memory_format", "parametrizations", "parametrize", "prune", "stateless")},
 }
-_MODULES = ("fusion", "parametrizations", "parametrize", "prune", "stateless")
+_MODULES = ("fusion", "memory_format", "parametrizations", "parametrize", "prune", "stateless")
 
 
 def __getattr__(name: str) -> object:
@@ -49,7 +52,8 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "fuse_conv_bn_eval",
+    "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_",
+    "convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format", "fuse_conv_bn_eval",
     "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights", "get_total_norm", "parameters_to_vector",
     "parametrizations", "parametrize", "prune", "remove_spectral_norm", "remove_weight_norm", "rnn", "skip_init",
     "spectral_norm", "stateless", "vector_to_parameters", "weight_norm",

@@ -8,7 +8,7 @@ from typing import Any
 from ..._core.dispatch.dispatch import call
 from ..._core.modules.module import Module, SomeModule
 from ..._core.modules.parameter import Parameter
-from ..._core.surface.creation import ones_like, zeros_like
+from ..._core.surface.creation_like import ones_like, zeros_like
 from ..._core.tensor.tensor import Tensor
 
 

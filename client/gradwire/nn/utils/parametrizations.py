@@ -10,7 +10,8 @@ from ..._core.composed.decompositions import geqrf
 from ..._core.context.modes import no_grad
 from ..._core.dispatch.dispatch import call
 from ..._core.modules.module import Module, SomeModule
-from ..._core.surface.creation import eye, randn, zeros, zeros_like
+from ..._core.surface.creation import eye, randn, zeros
+from ..._core.surface.creation_like import zeros_like
 from ..._core.tensor.tensor import Tensor
 from .. import functional as F
 from ..conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d

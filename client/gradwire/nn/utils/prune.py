@@ -15,7 +15,8 @@ from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, Inde
 
 from ..._core.dispatch.dispatch import call
 from ..._core.modules.module import Module, SomeModule
-from ..._core.surface.creation import ones_like, rand, rand_like, zeros_like
+from ..._core.surface.creation import rand
+from ..._core.surface.creation_like import ones_like, rand_like, zeros_like
 from ..._core.tensor.tensor import Tensor
 from .vector import parameters_to_vector
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ..._core.context.call_sites import user_depth
 from ..._core.modules.module import Module
-from ...func.modules import Values
+from ...func.modules import Values, _holding, _names_by_tensor, _tied
 from ...func.modules import functional_call as _functional_call
 
 
@@ -23,3 +25,14 @@ def functional_call(
 
 
 __all__ = ["functional_call"]
+
+
+@contextmanager
+def _reparametrize_module(
+    module: Any, parameters_and_buffers: dict[str, Any], tie_weights: bool = False, strict: bool = False,
+    stack_weights: bool = False,
+) -> Iterator[None]:  # fmt: skip
+    """Inside, a module has these tensors for parameters and buffers."""
+    given = _tied(parameters_and_buffers, _names_by_tensor(module)) if tie_weights else parameters_and_buffers
+    with _holding(module, given):
+        yield

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import warnings
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, SupportsFloat
 
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
@@ -126,6 +127,21 @@ class LRScheduler:
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take back what :meth:`state_dict` gave."""
         self.__dict__.update(state_dict)
+
+
+@contextmanager
+def _enable_get_lr_call(o: Any) -> Iterator[Any]:
+    """Inside, ``get_lr`` of a schedule knows that it is called by its step."""
+    o._get_lr_called_within_step = True
+    try:
+        yield o
+    finally:
+        o._get_lr_called_within_step = False
+
+
+def _warn_get_lr_called_within_step(lr_scheduler: Any) -> None:
+    if not getattr(lr_scheduler, "_get_lr_called_within_step", True):
+        warnings.warn("get_last_lr() tells the rate of the last step", UserWarning, stacklevel=2)
 
 
 def set_rate(group: dict[str, Any], rate: Any) -> None:

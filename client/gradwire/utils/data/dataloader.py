@@ -18,6 +18,7 @@ from ..._core.session.current_session import current_session
 from ..._core.session.profile_ranges import record_function
 from ..._core.surface.creation import tensor
 from ..._core.surface.generator import Generator, default_generator
+from ..._core.surface.stand_ins import stand_ins
 from .collate import default_collate, default_convert, gather, sent
 from .dataset import Dataset, IterableDataset, _many, rows_on_server
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
@@ -28,6 +29,21 @@ T_co = TypeVar("T_co", covariant=True)
 _SETTLED: Final = frozenset({
     "batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers",
 })  # fmt: skip
+
+
+class _DatasetKind:
+    """Whether entries are got by index or one after the other."""
+
+    Map = 0
+    Iterable = 1
+
+
+# Programs ask whether an iterator is one of these: it is not, iterators are generators here.
+_BaseDataLoaderIter, _SingleProcessDataLoaderIter, _MultiProcessingDataLoaderIter = stand_ins(
+    __name__,
+    "_BaseDataLoaderIter _SingleProcessDataLoaderIter _MultiProcessingDataLoaderIter",
+    "iter(loader) gives one",
+).values()
 
 
 class DataLoader(Generic[T_co]):

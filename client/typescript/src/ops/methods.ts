@@ -218,8 +218,11 @@ export interface TensorMethods {
   clampMin(min: Tensor | Scalar): Tensor;
   /** In-place form of `clampMin`: writes the result into the tensor and returns it. */
   clampMin_(min: Tensor | Scalar): this;
-  /** A copy in new memory: in row-major order, else in the memory order of `self` where that is dense. */
-  clone(options?: { rowMajor?: boolean }): Tensor;
+  /**
+   * A copy in new memory: in row-major or channels-last order, else in the memory order of `self` where that is
+   * dense.
+   */
+  clone(options?: { rowMajor?: boolean; channelsLast?: boolean }): Tensor;
   /** The complex conjugates, in new memory; real numbers as they are. */
   conj(): Tensor;
   /** The complex conjugates, in new memory; real numbers as they are. */
@@ -407,9 +410,8 @@ export interface TensorMethods {
   hardshrink(lambd?: Real): Tensor;
   hardshrink(options?: { lambd?: Real }): Tensor;
   /**
-   * Exclusive or, over all elements or over `dim`, of the bits of each as a float64 or int64.
+   * Exclusive or, over all elements or over `dim`, of the bits of each as a float64 or int64, as a uint64.
    *
-   * The result is an int64 of the bits that PyTorch shows as uint64: `hash_tensor(x).item() % 2**64` is its number.
    * The order of the elements does not matter, and equal pairs cancel. `mode` 0 is the only one.
    */
   hashTensor(dim?: number | readonly number[] | null, options?: { keepdim?: boolean; mode?: number }): Tensor;

@@ -3,6 +3,7 @@
  * result only if its category (bool < integer < float < complex) is higher.
  */
 
+import { DTypeError } from "../errors.ts";
 import { DTYPES, type DTypeName } from "../ops/dtypes.ts";
 import type { ScalarKind } from "../ops/values.ts";
 
@@ -28,9 +29,14 @@ export function categoryOf(dtype: DTypeName): number {
   return DTYPES[dtype].category;
 }
 
-/** The smallest dtype that holds both (`torch.promote_types`). */
+/**
+ * The smallest dtype that holds both (`torch.promote_types`).
+ *
+ * @throws DTypeError where there is none: a dtype for storage has a common one with few others.
+ */
 export function join(a: DTypeName, b: DTypeName): DTypeName {
   if (a === b) return a;
+  if (DTYPES[a].forStorage || DTYPES[b].forStorage) return joinStored(a, b);
   const [low, high] = ordered(a, b);
   const least = DTYPES[low];
   const most = DTYPES[high];
@@ -40,6 +46,12 @@ export function join(a: DTypeName, b: DTypeName): DTypeName {
   if (least.category === INTEGRAL) return high;
   if (most.category === FLOATING) return least.itemsize === 2 && most.itemsize === 2 ? "float32" : high;
   return low === "float64" ? "complex128" : high;
+}
+
+function joinStored(a: DTypeName, b: DTypeName): DTypeName {
+  const [low, high] = ordered(a, b);
+  if (DTYPES[low].category === INTEGRAL && DTYPES[high].category === FLOATING && !DTYPES[high].forStorage) return high;
+  throw new DTypeError(`${a} and ${b} are not promoted to a common dtype: convert one of them`);
 }
 
 function ordered(a: DTypeName, b: DTypeName): [DTypeName, DTypeName] {
@@ -62,8 +74,15 @@ export function toReal(dtype: DTypeName): DTypeName {
   return dtype === "complex128" ? "float64" : dtype;
 }
 
-/** The complex dtype of a floating point dtype's precision. */
+/**
+ * The complex dtype of a floating point dtype's precision.
+ *
+ * @throws DTypeError for a dtype for storage, which has none.
+ */
 export function toComplex(dtype: DTypeName): DTypeName {
+  if (DTYPES[dtype].forStorage) {
+    throw new DTypeError(`there is no complex dtype of the precision of ${dtype}: convert it first`);
+  }
   if (dtype === "float64") return "complex128";
   return categoryOf(dtype) === FLOATING ? "complex64" : dtype;
 }
@@ -104,5 +123,8 @@ function combined(upper: DTypeName | undefined, lower: DTypeName | undefined): D
   if (lower === undefined || categoryOf(lower) <= categoryOf(upper)) return upper;
   // The lower rank gives the category, the upper rank the precision.
   if (categoryOf(lower) === COMPLEX && categoryOf(upper) === FLOATING) return toComplex(upper);
+  if ((DTYPES[lower].forStorage || DTYPES[upper].forStorage) && categoryOf(lower) !== COMPLEX) {
+    return join(upper, lower);
+  }
   return lower;
 }

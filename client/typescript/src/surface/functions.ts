@@ -242,8 +242,11 @@ export interface Functions {
   clampMin(input: Tensor, min: Tensor | Scalar): Tensor;
   /** In-place form of `clampMin`: writes the result into the tensor and returns it. */
   clampMin_(input: Tensor, min: Tensor | Scalar): Tensor;
-  /** A copy in new memory: in row-major order, else in the memory order of `self` where that is dense. */
-  clone(input: Tensor, options?: { rowMajor?: boolean }): Tensor;
+  /**
+   * A copy in new memory: in row-major or channels-last order, else in the memory order of `self` where that is
+   * dense.
+   */
+  clone(input: Tensor, options?: { rowMajor?: boolean; channelsLast?: boolean }): Tensor;
   /** The complex conjugates, in new memory; real numbers as they are. */
   conj(input: Tensor): Tensor;
   /** The complex conjugates, in new memory; real numbers as they are. */
@@ -381,14 +384,13 @@ export interface Functions {
   embeddingRenorm_(input: Tensor, indices: Tensor, maxNorm: Real, normType?: Real): Tensor;
   embeddingRenorm_(input: Tensor, indices: Tensor, maxNorm: Real, options: { normType?: Real }): Tensor;
   /** A tensor of values that do not matter. They are zeros: memory of the past is shown to nobody. */
-  empty(size: readonly number[], dtype?: DTypeName | null, device?: string, options?: { requiresGrad?: boolean; session?: Session }): Tensor;
+  empty(size: readonly number[], dtype?: DTypeName | null, device?: string, channelsLast?: boolean, options?: { requiresGrad?: boolean; session?: Session }): Tensor;
   empty(...size: number[]): Tensor;
-  empty(options: { size: readonly number[]; dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
-  empty(size: readonly number[], options: { dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
-  empty(...args: [...size: number[], options: { dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }]): Tensor;
-  empty(size: readonly number[], dtype: DTypeName | null, options: { device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
+  empty(options: { size: readonly number[]; dtype?: DTypeName | null; device?: string; channelsLast?: boolean; requiresGrad?: boolean; session?: Session }): Tensor;
+  empty(size: readonly number[], options: { dtype?: DTypeName | null; device?: string; channelsLast?: boolean; requiresGrad?: boolean; session?: Session }): Tensor;
+  empty(...args: [...size: number[], options: { dtype?: DTypeName | null; device?: string; channelsLast?: boolean; requiresGrad?: boolean; session?: Session }]): Tensor;
   /** Values that do not matter, in the shape, dtype and memory order of `self`. They are zeros. */
-  emptyLike(input: Tensor, options?: { dtype?: DTypeName | null; device?: string | null; requiresGrad?: boolean; session?: Session }): Tensor;
+  emptyLike(input: Tensor, options?: { dtype?: DTypeName | null; device?: string | null; rowMajor?: boolean; channelsLast?: boolean; requiresGrad?: boolean; session?: Session }): Tensor;
   /** Whether two elements are equal, after promotion. NaN equals nothing. */
   eq(input: Tensor, other: Tensor | Scalar): Tensor;
   /** The error function of real numbers; integers become floats. */
@@ -455,7 +457,7 @@ export interface Functions {
   /** A tensor of one value, whose kind decides the dtype unless one is named. */
   full(size: number | readonly number[], fillValue: Scalar, options?: { dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
   /** One value in the shape, dtype and memory order of `self`. */
-  fullLike(input: Tensor, fillValue: Scalar, options?: { dtype?: DTypeName | null; device?: string | null; requiresGrad?: boolean; session?: Session }): Tensor;
+  fullLike(input: Tensor, fillValue: Scalar, options?: { dtype?: DTypeName | null; device?: string | null; rowMajor?: boolean; channelsLast?: boolean; requiresGrad?: boolean; session?: Session }): Tensor;
   /**
    * For each element of `index` the element of `self` that it names along `dim`, at the same place in the
    * other dimensions. Indices start at 0; negative ones raise.
@@ -480,9 +482,8 @@ export interface Functions {
   hardshrink(input: Tensor, lambd?: Real): Tensor;
   hardshrink(input: Tensor, options: { lambd?: Real }): Tensor;
   /**
-   * Exclusive or, over all elements or over `dim`, of the bits of each as a float64 or int64.
+   * Exclusive or, over all elements or over `dim`, of the bits of each as a float64 or int64, as a uint64.
    *
-   * The result is an int64 of the bits that PyTorch shows as uint64: `hash_tensor(x).item() % 2**64` is its number.
    * The order of the elements does not matter, and equal pairs cancel. `mode` 0 is the only one.
    */
   hashTensor(input: Tensor, dim?: number | readonly number[] | null, options?: { keepdim?: boolean; mode?: number }): Tensor;
@@ -815,7 +816,7 @@ export interface Functions {
   ones(...args: [...size: number[], options: { dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }]): Tensor;
   ones(size: readonly number[], dtype: DTypeName | null, options: { device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
   /** Ones in the shape, dtype and memory order of `self`. */
-  onesLike(input: Tensor, options?: { dtype?: DTypeName | null; device?: string | null; requiresGrad?: boolean; session?: Session }): Tensor;
+  onesLike(input: Tensor, options?: { dtype?: DTypeName | null; device?: string | null; rowMajor?: boolean; channelsLast?: boolean; requiresGrad?: boolean; session?: Session }): Tensor;
   /** All products of an element of one vector with one of the other, as a matrix. Promotes dtypes. */
   outer(input: Tensor, vec2: Tensor): Tensor;
   /**
@@ -886,7 +887,7 @@ export interface Functions {
   rand(...args: [...size: number[], options: { dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }]): Tensor;
   rand(size: readonly number[], dtype: DTypeName | null, options: { device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
   /** Numbers uniform in [0, 1), in the shape and dtype of `self`. */
-  randLike(input: Tensor, options?: { dtype?: DTypeName | null; device?: string | null; requiresGrad?: boolean; session?: Session }): Tensor;
+  randLike(input: Tensor, options?: { dtype?: DTypeName | null; device?: string | null; rowMajor?: boolean; channelsLast?: boolean; requiresGrad?: boolean; session?: Session }): Tensor;
   /** Numbers of the normal distribution with mean 0 and variance 1. */
   randn(size: readonly number[], dtype?: DTypeName | null, device?: string, options?: { requiresGrad?: boolean; session?: Session }): Tensor;
   randn(...size: number[]): Tensor;
@@ -895,7 +896,7 @@ export interface Functions {
   randn(...args: [...size: number[], options: { dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }]): Tensor;
   randn(size: readonly number[], dtype: DTypeName | null, options: { device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
   /** Numbers of the normal distribution with mean 0 and variance 1, in the shape and dtype of `self`. */
-  randnLike(input: Tensor, options?: { dtype?: DTypeName | null; device?: string | null; requiresGrad?: boolean; session?: Session }): Tensor;
+  randnLike(input: Tensor, options?: { dtype?: DTypeName | null; device?: string | null; rowMajor?: boolean; channelsLast?: boolean; requiresGrad?: boolean; session?: Session }): Tensor;
   /** The integers from 0 up to but without `n`, in random order. */
   randperm(n: number, options?: { dtype?: DTypeName; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
   randperm(options: { n: number; dtype?: DTypeName; device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
@@ -1189,7 +1190,7 @@ export interface Functions {
   zeros(...args: [...size: number[], options: { dtype?: DTypeName | null; device?: string; requiresGrad?: boolean; session?: Session }]): Tensor;
   zeros(size: readonly number[], dtype: DTypeName | null, options: { device?: string; requiresGrad?: boolean; session?: Session }): Tensor;
   /** Zeros in the shape, dtype and memory order of `self`. */
-  zerosLike(input: Tensor, options?: { dtype?: DTypeName | null; device?: string | null; requiresGrad?: boolean; session?: Session }): Tensor;
+  zerosLike(input: Tensor, options?: { dtype?: DTypeName | null; device?: string | null; rowMajor?: boolean; channelsLast?: boolean; requiresGrad?: boolean; session?: Session }): Tensor;
 }
 
 /** The functions of nn.functional. */

@@ -169,7 +169,7 @@ export class Tensor {
   }
 
   /**
-   * The values, row-major, as a typed array: float16 and bfloat16 as Float32Array, bool as Uint8Array, complex
+   * The values, row-major, as a typed array: floats of 16 and 8 bits as Float32Array, bool as Uint8Array, complex
    * dtypes as alternating real and imaginary parts.
    */
   async data(options?: ReadOptions): Promise<NumberArray> {

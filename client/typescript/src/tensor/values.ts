@@ -4,13 +4,23 @@ import { ArgumentError, ArgumentTypeError, ShapeError } from "../errors.ts";
 import { Complex } from "../ops/values.ts";
 import { isComplexDType, itemSize } from "./dtypes.ts";
 import type { DTypeName } from "./dtypes.ts";
+import { fromFloat8, toFloat8 } from "./floats8.ts";
 import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from "./halves.ts";
 
 /** The typed arrays that hold values. */
 export type NumberArray =
-  Uint8Array | Int8Array | Int16Array | Int32Array | BigInt64Array | Float32Array | Float64Array;
+  | Uint8Array
+  | Int8Array
+  | Int16Array
+  | Uint16Array
+  | Int32Array
+  | Uint32Array
+  | BigInt64Array
+  | BigUint64Array
+  | Float32Array
+  | Float64Array;
 
-/** One element. int64 is a number where that is exact, else a bigint. */
+/** One element. int64 and uint64 are a number where that is exact, else a bigint. */
 export type Element = number | bigint | boolean | Complex;
 
 /** Nested lists of one element type. */
@@ -40,6 +50,9 @@ const OF_ARRAY: readonly [new (length: number) => NumberArray, DTypeName][] = [
   [Uint8Array, "uint8"],
   [Int8Array, "int8"],
   [Int16Array, "int16"],
+  [Uint16Array, "uint16"],
+  [Uint32Array, "uint32"],
+  [BigUint64Array, "uint64"],
 ];
 
 function bytesOf(array: ArrayBufferView): Uint8Array {
@@ -136,6 +149,8 @@ const INTEGERS: { readonly [dtype: string]: readonly [number, number] } = {
   int8: [-128, 127],
   int16: [-32768, 32767],
   int32: [-2147483648, 2147483647],
+  uint16: [0, 65535],
+  uint32: [0, 4294967295],
 };
 
 function integer(value: Element, dtype: DTypeName): number {
@@ -149,14 +164,15 @@ function integer(value: Element, dtype: DTypeName): number {
   return whole;
 }
 
-function long(value: Element): bigint {
-  const whole = typeof value === "bigint" ? value : BigInt(Math.trunc(finite(real(value))));
-  if (BigInt.asIntN(64, whole) !== whole) throw new ArgumentError(`${whole} does not fit into int64`);
+function long(value: Element, dtype: "int64" | "uint64"): bigint {
+  const whole = typeof value === "bigint" ? value : BigInt(Math.trunc(finite(real(value), dtype)));
+  const held = dtype === "int64" ? BigInt.asIntN(64, whole) : BigInt.asUintN(64, whole);
+  if (held !== whole) throw new ArgumentError(`${whole} does not fit into ${dtype}`);
   return whole;
 }
 
-function finite(value: number): number {
-  if (!Number.isFinite(value)) throw new ArgumentError(`${value} cannot be stored as int64`);
+function finite(value: number, dtype: string): number {
+  if (!Number.isFinite(value)) throw new ArgumentError(`${value} cannot be stored as ${dtype}`);
   return value;
 }
 
@@ -180,7 +196,16 @@ export function encode(flat: readonly Element[], dtype: DTypeName): Uint8Array {
     case "int32":
       return bytesOf(Int32Array.from(flat, (value) => integer(value, dtype)));
     case "int64":
-      return bytesOf(BigInt64Array.from(flat, long));
+      return bytesOf(BigInt64Array.from(flat, (value) => long(value, dtype)));
+    case "uint16":
+      return bytesOf(Uint16Array.from(flat, (value) => integer(value, dtype)));
+    case "uint32":
+      return bytesOf(Uint32Array.from(flat, (value) => integer(value, dtype)));
+    case "uint64":
+      return bytesOf(BigUint64Array.from(flat, (value) => long(value, dtype)));
+    case "float8_e4m3fn":
+    case "float8_e5m2":
+      return Uint8Array.from(flat, (value) => toFloat8(real(value), dtype));
     case "float16":
       return bytesOf(Uint16Array.from(flat, (value) => toFloat16(real(value))));
     case "bfloat16":
@@ -197,8 +222,8 @@ export function encode(flat: readonly Element[], dtype: DTypeName): Uint8Array {
 }
 
 /**
- * The bytes as a typed array of their own memory: float16 and bfloat16 as Float32Array, bool as Uint8Array, complex
- * dtypes as alternating real and imaginary parts.
+ * The bytes as a typed array of their own memory: floats of 16 and 8 bits as Float32Array, bool as Uint8Array,
+ * complex dtypes as alternating real and imaginary parts.
  */
 export function arrayOf(bytes: Uint8Array, dtype: DTypeName): NumberArray {
   const memory = bytes.slice().buffer;
@@ -214,6 +239,15 @@ export function arrayOf(bytes: Uint8Array, dtype: DTypeName): NumberArray {
       return new Int32Array(memory);
     case "int64":
       return new BigInt64Array(memory);
+    case "uint16":
+      return new Uint16Array(memory);
+    case "uint32":
+      return new Uint32Array(memory);
+    case "uint64":
+      return new BigUint64Array(memory);
+    case "float8_e4m3fn":
+    case "float8_e5m2":
+      return Float32Array.from(new Uint8Array(memory), (bits) => fromFloat8(bits, dtype));
     case "float16":
       return Float32Array.from(new Uint16Array(memory), fromFloat16);
     case "bfloat16":

@@ -44,6 +44,9 @@ def elementwise(x: VmapLevel, *values: Any) -> Any:
             if mixed and value.dtype is not compute and not (op.mutates is not None and i == 0):
                 value = F.to(value, dtype=compute)
             arguments[i] = x.aligned(value, rank)
+    last = op.positions.get("channels_last")
+    if last is not None:
+        arguments[last] = False  # an order of each sample's dimensions, which are not those of the batch
     return x.call(*arguments)
 
 

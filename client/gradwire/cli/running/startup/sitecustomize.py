@@ -19,20 +19,35 @@ _STARTED = time.perf_counter()
 
 
 class _LazyHook:
-    """Installs gradwire's import hook at the first ``import torch``."""
+    """Installs gradwire's import hook at the first ``import torch``, or ``import functorch``."""
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
-        if fullname != "torch" and not fullname.startswith("torch."):
+        if fullname.partition(".")[0] not in ("torch", "functorch"):
             return None
         sys.meta_path.remove(self)
         try:
-            from gradwire.cli.running.finder import TorchFinder, install
+            from gradwire.cli.running.finder import TorchFinder, replace_torch
         except ModuleNotFoundError as error:
             if error.name != "gradwire":
                 raise
             return None  # another Python environment, without gradwire
-        install()
+        replace_torch()
         return TorchFinder().find_spec(fullname, path, target)
+
+    def find_distributions(self, context: Any = None) -> Any:
+        """The metadata of the distribution ``torch``, without loading gradwire."""
+        from importlib.util import find_spec, module_from_spec, spec_from_file_location
+
+        package = find_spec("gradwire")
+        if package is None or package.origin is None:
+            return []
+        path = os.path.join(os.path.dirname(package.origin), "cli", "running", "distribution.py")
+        spec = spec_from_file_location("gradwire_distribution", path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module.find_distributions(context)
 
 
 def _print_statistics() -> None:

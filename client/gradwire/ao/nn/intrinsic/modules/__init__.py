@@ -1,0 +1,1 @@
+"""``torch.ao.nn.intrinsic.modules``: layers in a row."""

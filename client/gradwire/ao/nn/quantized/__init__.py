@@ -1,0 +1,8 @@
+"""``torch.ao.nn.quantized``: quantized layers are refused."""
+
+from ...._core.surface.quantization_names import fill as _fill
+from ...._core.surface.unsupported import explaining as _explaining
+from .modules.functional_modules import FloatFunctional as FloatFunctional
+
+__all__ = _fill(__name__)
+__getattr__ = _explaining(__name__)

@@ -1,0 +1,1 @@
+"""``torch.ao.nn.quantized.modules``: the part of it that computes in floating point."""

@@ -1,0 +1,5 @@
+"""``torch.nn.quantized.dynamic``: the older name of ``torch.ao.nn.quantized.dynamic``."""
+
+from ...._core.surface.module_aliases import forwarding as _forwarding
+
+__getattr__, __dir__ = _forwarding("gradwire.ao.nn.quantized.dynamic")

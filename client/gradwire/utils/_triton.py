@@ -1,0 +1,18 @@
+"""``torch.utils._triton``: tensors are on the server, where programs compile no kernels."""
+
+from __future__ import annotations
+
+
+def has_triton_package() -> bool:
+    """No."""
+    return False
+
+
+def get_triton_version(fallback: tuple[int, int] = (0, 0)) -> tuple[int, int]:
+    """The fallback: there is no Triton."""
+    return fallback
+
+
+has_triton = has_triton_tma = has_triton_tma_device = has_triton_stable_tma_api = has_triton_package
+has_triton_experimental_host_tma = has_triton_tensor_descriptor_host_tma = has_triton_package
+has_datacenter_blackwell_tma_device = has_triton_package
