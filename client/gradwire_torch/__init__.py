@@ -1,0 +1,35 @@
+"""A device of PyTorch's whose tensors are on a gradwire server: ``device="gradwire"``.
+
+PyTorch runs as it does: its dispatcher, its tape, its optimizers and modules. What it computes on the device is
+recorded as gradwire's operations, deferred, and sent in frames, as by :mod:`gradwire` itself. The server is that of
+``GRADWIRE_URL``, or one embedded in the program.
+
+PyTorch imports this at ``import torch`` (its entry point ``torch.backends``). It stands on the client's tensors; no
+module of :mod:`gradwire` imports it.
+"""
+
+from __future__ import annotations
+
+SUPPORTED = "2.13"
+"""The versions of PyTorch with this beginning. The registration of devices in Python is experimental in PyTorch."""
+
+_registered = False
+
+
+def register() -> None:
+    """Make ``"gradwire"`` a device of PyTorch's. PyTorch calls it at ``import torch``; a second call has no effect.
+
+    Raises:
+        ImportError: for a version of PyTorch that is not supported.
+    """
+    global _registered
+    if _registered:
+        return
+    import torch
+
+    if not torch.__version__.startswith(f"{SUPPORTED}."):
+        raise ImportError(f"gradwire's device needs PyTorch {SUPPORTED}; this is {torch.__version__}")
+    from .registration import install
+
+    install()
+    _registered = True

@@ -1,0 +1,103 @@
+"""New tensors, copies between this machine and the server, and reading."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+import gradwire as gw
+
+from .dispatch import MEMORY_FORMATS, kernel
+from .dtypes import OURS
+from .memory import download, ours, theirs, upload
+
+
+@kernel("empty.memory_format")
+def empty(size: Any, *, dtype: Any = None, memory_format: Any = None, **_: Any) -> torch.Tensor:
+    """Zeros: gradwire has no uninitialised memory."""
+    made = gw.empty(tuple(size), dtype=OURS[dtype or torch.get_default_dtype()])
+    if memory_format not in (None, torch.contiguous_format, torch.preserve_format):
+        made = made.contiguous(memory_format=MEMORY_FORMATS[memory_format])
+    return theirs(made)
+
+
+@kernel("empty_strided")
+def empty_strided(size: Any, stride: Any, *, dtype: Any = None, **_: Any) -> torch.Tensor:
+    """Zeros with strides."""
+    return theirs(gw.empty_strided(tuple(size), tuple(stride), dtype=OURS[dtype or torch.get_default_dtype()]))
+
+
+@kernel("_copy_from")
+def copy_from(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+    """Copy between devices, or within one, into a tensor that exists."""
+    if dst.device.type == "cpu":
+        dst.copy_(download(ours(self)))
+    elif self.device.type == "cpu":
+        ours(dst).copy_(upload(self))
+    else:
+        ours(dst).copy_(ours(self))
+    return dst
+
+
+@kernel("_copy_from_and_resize")
+def copy_from_and_resize(self: torch.Tensor, dst: torch.Tensor) -> torch.Tensor:
+    """Copy into a tensor that takes the shape."""
+    if dst.shape != self.shape:
+        dst.resize_(self.shape)
+    return dst.copy_(self)
+
+
+@kernel("copy_")
+def copy_(self: torch.Tensor, src: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+    """Write the values of another tensor."""
+    return copy_from(src.expand(self.shape), self)
+
+
+@kernel("_to_copy")
+def to_copy(
+    self: torch.Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None,
+    non_blocking: bool = False, memory_format: Any = None,
+) -> torch.Tensor:  # fmt: skip
+    """A copy in another dtype or on another device."""
+    wanted = self.device if device is None else torch.device(device)
+    order = {} if memory_format is None else {"memory_format": memory_format}
+    if self.device.type == "cpu":
+        return theirs(_in(upload(self), dtype, memory_format, True))
+    if wanted.type == "cpu":
+        found = download(ours(self).resolve_conj())
+        return found if dtype is None else found.to(dtype, **order)
+    return theirs(_in(ours(self), dtype, memory_format, False))
+
+
+def _in(tensor: gw.Tensor, dtype: Any, memory_format: Any, fresh: bool) -> gw.Tensor:
+    wanted = tensor.dtype if dtype is None else OURS[dtype]
+    order = MEMORY_FORMATS[memory_format or torch.preserve_format]
+    return tensor.to(wanted, copy=not fresh, memory_format=order)
+
+
+@kernel("_local_scalar_dense")
+def local_scalar_dense(self: torch.Tensor) -> Any:
+    """The number of a tensor of one."""
+    return ours(self).item()
+
+
+@kernel("equal")
+def equal(self: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors have the same shape and values."""
+    return self.shape == other.shape and bool(ours(self).eq(ours(other)).all())
+
+
+@kernel("_pin_memory")
+def pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
+    """The tensor itself: what is sent to the server is copied at once."""
+    return self
+
+
+@kernel("is_pinned")
+def is_pinned(self: torch.Tensor, device: Any = None) -> bool:
+    """No memory is pinned."""
+    return False
+
+
+__all__ = ["copy_from", "empty", "to_copy"]

@@ -1,0 +1,195 @@
+"""What a tensor of PyTorch on the device stands for: a storage holds gradwire's tensors of one memory.
+
+PyTorch keeps shapes, strides, views and version counters itself. A storage of the device has no bytes here; it has an
+address, which nothing points to, so that tensors that share memory can be found by it, as libraries do.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import Any, Final
+
+import torch
+
+import gradwire as gw
+from gradwire_protocol.errors import ArgumentTypeError
+
+from .dtypes import OURS, THEIRS
+
+_FIRST_ADDRESS: Final = 1 << 46
+"""Beyond what a process can map, so that reading from an address fails at once."""
+_ALIGNMENT: Final = 512
+_EXTENSION_DEVICE: Final = 12
+"""kDLExtDev of DLPack: PyTorch's PrivateUse1."""
+_reinterpret: Final = torch._C._dynamo.guards._reinterpret_tensor
+
+
+class Memory:
+    """The memory behind one storage of PyTorch's."""
+
+    __slots__ = ("forms", "root")
+
+    def __init__(self, root: gw.Tensor) -> None:
+        self.root = root
+        self.forms: dict[Any, gw.Tensor] = {}
+
+    def form(self, key: Any) -> gw.Tensor:
+        """The view with a dtype, an offset, a shape and strides. The offset counts from the beginning of the memory."""
+        dtype, offset, size, stride = key
+        root, wanted = self.root, OURS[dtype]
+        if root.dtype is not wanted:
+            root = root.view(wanted) if root.ndim else root.reshape(1).view(wanted)
+        found: gw.Tensor = gw.as_strided(root, tuple(size), stride, offset)
+        self.forms[key] = found
+        return found
+
+
+def ours(tensor: torch.Tensor) -> gw.Tensor:
+    """The tensor of gradwire that a tensor on the device stands for.
+
+    Raises:
+        ArgumentTypeError: for a tensor of another device.
+    """
+    try:
+        memory = tensor.untyped_storage().memory  # type: ignore[attr-defined]
+    except AttributeError:
+        return _elsewhere(tensor)
+    key = tensor.dtype, tensor.storage_offset(), tensor.size(), tensor.stride()
+    found = memory.forms.get(key)
+    return memory.form(key) if found is None else found
+
+
+def _elsewhere(tensor: torch.Tensor) -> gw.Tensor:
+    """A number that PyTorch keeps on the CPU goes along with the operation."""
+    if tensor.device.type == "cpu" and tensor.ndim == 0:
+        return upload(tensor)
+    raise ArgumentTypeError(f"a tensor on the device meets one on {tensor.device}, of shape {tuple(tensor.shape)}")
+
+
+def upload(tensor: torch.Tensor) -> gw.Tensor:
+    """A copy of a tensor of the CPU on the server."""
+    source = tensor.detach().resolve_conj().resolve_neg()
+    if source.dtype in _BY_BITS:
+        bits, own = _BY_BITS[source.dtype]
+        return gw.from_numpy(source.contiguous().view(bits).numpy()).view(own)
+    return gw.from_numpy(source.numpy())
+
+
+_BY_BITS: Final = {
+    torch.bfloat16: (torch.int16, gw.bfloat16),
+    torch.float8_e4m3fn: (torch.uint8, gw.float8_e4m3fn),
+    torch.float8_e5m2: (torch.uint8, gw.float8_e5m2),
+}
+"""Dtypes that NumPy lacks travel as the integers of their bits."""
+
+
+def download(tensor: gw.Tensor) -> torch.Tensor:
+    """A copy of a tensor of the server on the CPU."""
+    for theirs, (bits, own) in _BY_BITS.items():
+        if tensor.dtype is own:
+            return torch.from_numpy(tensor.contiguous().view(OURS[bits]).numpy()).view(theirs)
+    return torch.from_numpy(tensor.numpy())
+
+
+# New tensors of PyTorch, through DLPack, which alone makes one of a device, an address, a shape and strides
+
+
+class _Device(ctypes.Structure):
+    _fields_ = [("type", ctypes.c_int32), ("index", ctypes.c_int32)]
+
+
+class _Type(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p), ("device", _Device), ("ndim", ctypes.c_int32), ("dtype", _Type),
+        ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]  # fmt: skip
+
+
+class _Managed(ctypes.Structure):
+    _fields_ = [("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+
+
+_CODES: Final[dict[torch.dtype, tuple[int, int]]] = {
+    torch.bool: (6, 8), torch.bfloat16: (4, 16), torch.float8_e4m3fn: (10, 8), torch.float8_e5m2: (12, 8),
+    **{dtype: (1, 8 * dtype.itemsize) for dtype in (torch.uint8, torch.uint16, torch.uint32, torch.uint64)},
+    **{dtype: (0, 8 * dtype.itemsize) for dtype in (torch.int8, torch.int16, torch.int32, torch.int64)},
+    **{dtype: (2, 8 * dtype.itemsize) for dtype in (torch.float16, torch.float32, torch.float64)},
+    **{dtype: (5, 8 * dtype.itemsize) for dtype in (torch.complex64, torch.complex128)},
+}  # fmt: skip
+"""Kinds of numbers in DLPack, and their bits."""
+
+_new_capsule = ctypes.pythonapi.PyCapsule_New
+_new_capsule.restype = ctypes.py_object
+_new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+_MOST_DIMENSIONS: Final = 64
+
+
+class _Maker(threading.local):
+    """The description that PyTorch reads when it makes a tensor; one per thread."""
+
+    def __init__(self) -> None:
+        self.shape = (ctypes.c_int64 * _MOST_DIMENSIONS)()
+        self.strides = (ctypes.c_int64 * _MOST_DIMENSIONS)()
+        self.managed = _Managed()
+        described = self.managed.tensor
+        described.device.type, described.dtype.lanes = _EXTENSION_DEVICE, 1
+        described.shape, described.strides = self.shape, self.strides
+        self.address = ctypes.addressof(self.managed)
+
+    def make(self, address: int, index: int, dtype: torch.dtype, shape: Any, strides: Any) -> torch.Tensor:
+        described = self.managed.tensor
+        described.data, described.device.index, described.ndim = address, index, len(shape)
+        described.dtype.code, described.dtype.bits = _CODES[dtype]
+        self.shape[: len(shape)], self.strides[: len(shape)] = shape, strides
+        made: torch.Tensor = torch._C._from_dlpack(_new_capsule(self.address, b"dltensor", None))
+        return made
+
+
+_maker: Final = _Maker()
+_lock: Final = threading.Lock()
+_next = _FIRST_ADDRESS
+
+
+def _reserve(nbytes: int) -> int:
+    global _next
+    with _lock:
+        address = _next
+        _next += -(-max(nbytes, 1) // _ALIGNMENT) * _ALIGNMENT
+    return address
+
+
+def theirs(tensor: gw.Tensor) -> torch.Tensor:
+    """A new tensor on the device, with a storage of its own, for a new tensor of gradwire."""
+    shape, strides, dtype = tensor.shape, tensor.stride(), THEIRS[tensor.dtype]
+    made = _maker.make(_reserve(tensor.nbytes), 0, dtype, shape, strides)
+    memory = Memory(tensor)
+    memory.forms[dtype, 0, made.size(), made.stride()] = tensor
+    made.untyped_storage().memory = memory  # type: ignore[attr-defined]
+    return made
+
+
+def view_of(tensor: torch.Tensor, size: Any, stride: Any, offset: int) -> torch.Tensor:
+    """A tensor on the storage of another, of its dtype."""
+    made: torch.Tensor = _reinterpret(tensor, size, stride, offset)
+    return made
+
+
+def memory_of(tensor: torch.Tensor) -> Memory:
+    """The memory behind a tensor on the device."""
+    memory: Memory = tensor.untyped_storage().memory  # type: ignore[attr-defined]
+    return memory
+
+
+def same_memory(tensor: torch.Tensor, dtype: torch.dtype, size: Any, stride: Any, offset: int) -> torch.Tensor:
+    """A tensor of another dtype on the memory of another: its storage is a second one with the same address."""
+    storage = tensor.untyped_storage()
+    length = max(1, storage.nbytes() // dtype.itemsize)
+    whole = _maker.make(storage.data_ptr(), tensor.device.index, dtype, (length,), (1,))
+    whole.untyped_storage().memory = storage.memory  # type: ignore[attr-defined]
+    return view_of(whole, size, stride, offset)
