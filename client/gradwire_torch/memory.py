@@ -39,7 +39,7 @@ class Memory:
         dtype, offset, size, stride = key
         root, wanted = self.root, OURS[dtype]
         if root.dtype is not wanted:
-            root = root.view(wanted) if root.ndim else root.reshape(1).view(wanted)
+            root = gw.as_strided(root, (root.numel(),), (1,), 0).view(wanted)
         found: gw.Tensor = gw.as_strided(root, tuple(size), stride, offset)
         self.forms[key] = found
         return found
@@ -166,8 +166,12 @@ def _reserve(nbytes: int) -> int:
 
 def theirs(tensor: gw.Tensor) -> torch.Tensor:
     """A new tensor on the device, with a storage of its own, for a new tensor of gradwire."""
+    if tensor._is_view():
+        tensor = tensor.clone()
     shape, strides, dtype = tensor.shape, tensor.stride(), THEIRS[tensor.dtype]
-    made = _maker.make(_reserve(tensor.nbytes), 0, dtype, shape, strides)
+    where = tensor._form.device
+    index = 0 if where == "cpu" else int(where.removeprefix("cuda:"))
+    made = _maker.make(_reserve(tensor.nbytes), index, dtype, shape, strides)
     memory = Memory(tensor)
     memory.forms[dtype, 0, made.size(), made.stride()] = tensor
     made.untyped_storage().memory = memory  # type: ignore[attr-defined]
@@ -187,9 +191,15 @@ def memory_of(tensor: torch.Tensor) -> Memory:
 
 
 def same_memory(tensor: torch.Tensor, dtype: torch.dtype, size: Any, stride: Any, offset: int) -> torch.Tensor:
-    """A tensor of another dtype on the memory of another: its storage is a second one with the same address."""
-    storage = tensor.untyped_storage()
+    """A tensor of another dtype on the memory of another."""
+    return on_storage(tensor.untyped_storage(), tensor.device.index, dtype, size, stride, offset)
+
+
+def on_storage(
+    storage: torch.UntypedStorage, index: int, dtype: torch.dtype, size: Any, stride: Any, offset: int
+) -> torch.Tensor:
+    """A tensor on the memory of a storage: its own storage is a second one with the same address."""
     length = max(1, storage.nbytes() // dtype.itemsize)
-    whole = _maker.make(storage.data_ptr(), tensor.device.index, dtype, (length,), (1,))
+    whole = _maker.make(storage.data_ptr(), index, dtype, (length,), (1,))
     whole.untyped_storage().memory = storage.memory  # type: ignore[attr-defined]
     return view_of(whole, size, stride, offset)

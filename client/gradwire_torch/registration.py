@@ -8,7 +8,7 @@ from typing import Any, Final
 import torch
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
-from . import creation, device_module, differentiation, views  # noqa: F401
+from . import creation, device_module, differentiation, storages, views  # noqa: F401
 from .dispatch import KERNELS, run
 
 _KEY: Final = "PrivateUse1"
@@ -19,6 +19,7 @@ _libraries: Final[list[Any]] = []
 def install() -> None:
     """Register everything, once."""
     _setup_privateuseone_for_python_backend("gradwire", backend_module=device_module)
+    storages.install()
     anything = torch.library.Library("_", "IMPL")
     anything.fallback(run, _KEY)
     aten = torch.library.Library("aten", "IMPL")

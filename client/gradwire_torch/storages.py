@@ -1,0 +1,64 @@
+"""Storages of the device: made anew, filled, and taken by ``set_``, as saving and loading do."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import torch
+from torch.storage import UntypedStorage, _StorageBase
+
+import gradwire as gw
+
+from . import devices
+from .dispatch import kernel
+from .memory import on_storage, theirs
+
+
+def _of_bytes(nbytes: int, index: int) -> UntypedStorage:
+    made = theirs(gw.zeros(nbytes, dtype=gw.uint8, device=devices.names()[index]))
+    return made.untyped_storage()
+
+
+@kernel("set_.source_Storage")
+def set_storage(self: torch.Tensor, source: UntypedStorage) -> torch.Tensor:
+    """Let a tensor stand for all of a storage."""
+    length = source.nbytes() // self.dtype.itemsize
+    self.data = on_storage(source, self.device.index, self.dtype, (length,), (1,), 0)
+    return self
+
+
+@kernel("set_.source_Storage_storage_offset")
+def set_part_of_storage(
+    self: torch.Tensor, source: UntypedStorage, storage_offset: int, size: Any, stride: Any = ()
+) -> torch.Tensor:
+    """Let a tensor stand for a part of a storage."""
+    strides = stride or torch.empty(size, device="meta").stride()
+    self.data = on_storage(source, self.device.index, self.dtype, size, strides, storage_offset)
+    return self
+
+
+_plain_new: Final = UntypedStorage.__new__
+
+
+def _new(cls: type[UntypedStorage], *args: Any, device: Any = None, **kwargs: Any) -> UntypedStorage:
+    """PyTorch has no allocator for the device, and would end the process."""
+    if device is not None and torch.device(device).type == devices.NAME:
+        (size,) = (int(one) for one in args) if args else (int(kwargs.pop("size", 0)),)
+        return _of_bytes(size, devices.index_of(device))
+    return _plain_new(cls, *args, **kwargs) if device is None else _plain_new(cls, *args, device=device, **kwargs)
+
+
+def _to_device(self: Any, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
+    """The storage on the device: itself if it is there, or a copy."""
+    index = devices.index_of(device)
+    if self.device.type == devices.NAME and self.device.index == index:
+        return self  # type: ignore[no-any-return]
+    source = self if isinstance(self, UntypedStorage) else self.untyped()
+    there = torch.empty(0, dtype=torch.uint8, device=source.device).set_(source)
+    return there.to(torch.device(devices.NAME, index)).untyped_storage()
+
+
+def install() -> None:
+    """Let PyTorch make and copy storages of the device."""
+    UntypedStorage.__new__ = staticmethod(_new)  # type: ignore[method-assign,assignment]
+    setattr(_StorageBase, devices.NAME, _to_device)
