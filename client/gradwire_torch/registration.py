@@ -8,7 +8,7 @@ from typing import Any, Final
 import torch
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
-from . import creation, device_module, differentiation, storages, views  # noqa: F401
+from . import accelerator, autocast, creation, device_module, differentiation, storages, views  # noqa: F401
 from .dispatch import KERNELS, run
 
 _KEY: Final = "PrivateUse1"
@@ -20,10 +20,11 @@ def install() -> None:
     """Register everything, once."""
     _setup_privateuseone_for_python_backend("gradwire", backend_module=device_module)
     storages.install()
+    accelerator.install()
     anything = torch.library.Library("_", "IMPL")
     anything.fallback(run, _KEY)
     aten = torch.library.Library("aten", "IMPL")
-    _libraries.extend([anything, aten])
+    _libraries.extend([anything, aten, *autocast.install()])
     for name in _own_ops():
         packet, _, overload = name.partition(".")
         op = getattr(getattr(torch.ops.aten, packet), overload or "default")

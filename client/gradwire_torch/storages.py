@@ -58,7 +58,31 @@ def _to_device(self: Any, device: Any = None, non_blocking: bool = False) -> Unt
     return there.to(torch.device(devices.NAME, index)).untyped_storage()
 
 
+_plain_write: Final = UntypedStorage._write_file
+
+
+def _write_file(self: UntypedStorage, *args: Any, **kwargs: Any) -> Any:
+    """PyTorch would read from the address."""
+    return _plain_write(self.cpu() if self.device.type == devices.NAME else self, *args, **kwargs)
+
+
+_plain_fill: Final = UntypedStorage._set_from_file
+
+
+def _set_from_file(self: UntypedStorage, *args: Any, **kwargs: Any) -> Any:
+    """PyTorch would write to the address."""
+    if self.device.type != devices.NAME:
+        return _plain_fill(self, *args, **kwargs)
+    read = UntypedStorage(self.nbytes())
+    _plain_fill(read, *args, **kwargs)
+    source = torch.empty(0, dtype=torch.uint8).set_(read)
+    on_storage(self, self.device.index, torch.uint8, (self.nbytes(),), (1,), 0).copy_(source)
+    return self
+
+
 def install() -> None:
-    """Let PyTorch make and copy storages of the device."""
+    """Let PyTorch make, copy and write storages of the device."""
+    UntypedStorage._set_from_file = _set_from_file  # type: ignore[method-assign]
+    UntypedStorage._write_file = _write_file  # type: ignore[method-assign]
     UntypedStorage.__new__ = staticmethod(_new)  # type: ignore[method-assign,assignment]
     setattr(_StorageBase, devices.NAME, _to_device)
