@@ -32,7 +32,7 @@ def install() -> list[Any]:
             if not op._schema.is_mutable and not op.is_view:
                 full = name if overload == "default" else f"{name}.{overload}"
                 aten.impl(full, _casting(op, name), _KEY)
-    return [anything, aten]
+    return [aten]
 
 
 def _casting(op: Any, name: str) -> Callable[..., Any]:
