@@ -20,8 +20,6 @@ _KEYS: Final = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastPrivateUse1)
 
 def install() -> list[Any]:
     """Register what autocast does with PyTorch's operations; the libraries that hold it."""
-    anything = torch.library.Library("_", "IMPL")
-    anything.fallback(torch.library.fallthrough_kernel, _KEY)
     aten = torch.library.Library("aten", "IMPL")
     for name in TABLE:
         packet = getattr(torch.ops.aten, name, None)
