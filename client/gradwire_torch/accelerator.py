@@ -8,24 +8,23 @@ from typing import Any, Final
 
 import torch
 
-from . import device_module, devices
+from . import NAME
 
-_ANSWERS: Final[dict[str, Callable[..., Any]]] = {
-    "device_count": device_module.device_count,
-    "current_device_index": device_module.current_device,
-    "current_device_idx": device_module.current_device,
-    "set_device_index": device_module.set_device,
-    "set_device_idx": device_module.set_device,
-    "synchronize": device_module.synchronize,
-    "empty_cache": device_module.empty_cache,
-    "memory_allocated": device_module.memory_allocated,
-    "max_memory_allocated": device_module.max_memory_allocated,
-    "memory_reserved": device_module.memory_reserved,
-    "max_memory_reserved": device_module.max_memory_reserved,
-    "memory_stats": device_module.memory_stats,
-    "reset_peak_memory_stats": device_module.reset_peak_memory_stats,
-    "get_memory_info": device_module.mem_get_info,
-}
+_ANSWERS: Final[dict[str, str]] = {
+    "current_device_index": "current_device",
+    "current_device_idx": "current_device",
+    "set_device_index": "set_device",
+    "set_device_idx": "set_device",
+    "get_memory_info": "mem_get_info",
+    **{
+        name: name
+        for name in (
+            "device_count", "synchronize", "empty_cache", "memory_allocated", "max_memory_allocated",
+            "memory_reserved", "max_memory_reserved", "memory_stats", "reset_peak_memory_stats",
+        )
+    },
+}  # fmt: skip
+"""By the function of ``torch.accelerator``: that of ``torch.gradwire``."""
 
 
 def install() -> None:
@@ -36,10 +35,11 @@ def install() -> None:
             setattr(torch.accelerator, name, _answering(plain, answer))
 
 
-def _answering(plain: Callable[..., Any], answer: Callable[..., Any]) -> Callable[..., Any]:
+def _answering(plain: Callable[..., Any], answer: str) -> Callable[..., Any]:
     @wraps(plain)
     def call(*args: Any, **kwargs: Any) -> Any:
         current = torch.accelerator.current_accelerator()
-        return (answer if current is not None and current.type == devices.NAME else plain)(*args, **kwargs)
+        here = current is not None and current.type == NAME
+        return (getattr(torch.gradwire, answer) if here else plain)(*args, **kwargs)  # type: ignore[attr-defined]
 
     return call

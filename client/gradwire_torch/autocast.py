@@ -10,12 +10,12 @@ import torch
 from gradwire_protocol.autocast import Precision
 from gradwire_protocol.table import TABLE
 
-from . import devices
+from . import NAME, devices
 
 _KEY: Final = "AutocastPrivateUse1"
 _ACTS: Final = set(Precision) - {Precision.GIVEN, Precision.REFUSED}
 _without: Final = torch._C._ExcludeDispatchKeyGuard
-_KEYS: Final = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastPrivateUse1)
+_KEYS: Final = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastPrivateUse1)  # type: ignore[attr-defined]
 
 
 def install() -> list[Any]:
@@ -48,7 +48,7 @@ def _casting(op: Any, name: str) -> Callable[..., Any]:
 
 def _dtype(precision: Precision, values: list[Any]) -> torch.dtype | None:
     if precision is Precision.LOWER:
-        return torch.get_autocast_dtype(devices.NAME)
+        return torch.get_autocast_dtype(NAME)
     if precision is Precision.FLOAT32:
         return torch.float32
     dtypes = [one.dtype for one in _tensors(values) if one.dtype.is_floating_point]
@@ -74,7 +74,7 @@ def _tensors(values: list[Any]) -> list[torch.Tensor]:
 
 def _cast(value: Any, dtype: torch.dtype) -> Any:
     if isinstance(value, torch.Tensor):
-        here = value.device.type == devices.NAME and value.dtype.is_floating_point and value.dtype != torch.float64
+        here = value.device.type == NAME and value.dtype.is_floating_point and value.dtype != torch.float64
         return value.to(dtype) if here and value.dtype is not dtype else value
     if isinstance(value, (list, tuple)):
         return [_cast(one, dtype) for one in value]

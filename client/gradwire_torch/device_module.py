@@ -9,7 +9,7 @@ import torch
 
 import gradwire as gw
 
-from . import devices
+from . import NAME, devices
 from .memory import theirs
 
 Device = torch.device | str | int | None
@@ -176,7 +176,7 @@ class Stream:
     """The only stream: work is done in the order in which it was recorded."""
 
     def __init__(self, device: Device = None, priority: int = 0, **_: Any) -> None:
-        self.device = torch.device(devices.NAME, devices.index_of(device))
+        self.device = torch.device(NAME, devices.index_of(device))
         self.priority = priority
 
     def synchronize(self) -> None:

@@ -9,8 +9,7 @@ import torch
 
 import gradwire as gw
 
-NAME: Final = "gradwire"
-"""The type of the device in PyTorch."""
+from . import NAME
 
 
 def names() -> list[str]:

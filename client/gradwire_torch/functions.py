@@ -22,5 +22,5 @@ def function_of(name: str, op: Any) -> Callable[..., Any] | None:
     for owner in (FUNCTIONS, vars(gw), vars(gw.nn.functional), vars(gw.Tensor)):
         found = owner.get(name)
         if callable(found) and not isinstance(found, type):
-            return found  # type: ignore[no-any-return]
+            return found
     return None

@@ -22,7 +22,7 @@ _FIRST_ADDRESS: Final = 1 << 46
 _ALIGNMENT: Final = 512
 _EXTENSION_DEVICE: Final = 12
 """kDLExtDev of DLPack: PyTorch's PrivateUse1."""
-_reinterpret: Final = torch._C._dynamo.guards._reinterpret_tensor
+_reinterpret: Final[Any] = torch._C._dynamo.guards._reinterpret_tensor  # type: ignore[attr-defined]
 
 
 class Memory:
@@ -60,7 +60,7 @@ def ours(tensor: torch.Tensor) -> gw.Tensor:
         memory = tensor.untyped_storage().memory  # type: ignore[attr-defined]
     except AttributeError:
         return _elsewhere(tensor)
-    return memory.form((tensor.dtype, tensor.storage_offset(), tensor.size(), tensor.stride()))  # type: ignore[no-any-return]
+    return memory.form((tensor.dtype, tensor.storage_offset(), tensor.size(), tensor.stride()))
 
 
 def _elsewhere(tensor: torch.Tensor) -> gw.Tensor:

@@ -14,6 +14,8 @@ from typing import Any, Final
 import torch
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
+from . import NAME, accelerator
+
 _KEY: Final = "PrivateUse1"
 _AUTOCAST_KEY: Final = "AutocastPrivateUse1"
 _libraries: Final[list[Any]] = []
@@ -25,7 +27,8 @@ _seed: int | None = None
 
 def install() -> None:
     """Register everything, once."""
-    _setup_privateuseone_for_python_backend("gradwire", backend_module=_LateModule(f"{__package__}.device_module"))
+    _setup_privateuseone_for_python_backend(NAME, backend_module=_LateModule(f"{__package__}.device_module"))
+    accelerator.install()
     anything = torch.library.Library("_", "IMPL")
     anything.fallback(run, _KEY)
     anything.fallback(torch.library.fallthrough_kernel, _AUTOCAST_KEY)
@@ -44,10 +47,9 @@ def _load() -> Callable[..., Any]:
     """Import what computes, and register what it has beside PyTorch's compositions."""
     global _run
     if _run is None:
-        from . import accelerator, autocast, creation, differentiation, dispatch, storages, views  # noqa: F401
+        from . import autocast, creation, differentiation, dispatch, storages, views  # noqa: F401
 
         storages.install()
-        accelerator.install()
         aten = torch.library.Library("aten", "IMPL")
         for name in _with_kernels(dispatch.KERNELS):
             _register(aten, name)

@@ -9,7 +9,7 @@ from torch.storage import UntypedStorage, _StorageBase
 
 import gradwire as gw
 
-from . import devices
+from . import NAME, devices
 from .dispatch import kernel
 from .memory import on_storage, theirs
 
@@ -37,12 +37,12 @@ def set_part_of_storage(
     return self
 
 
-_plain_new: Final = UntypedStorage.__new__
+_plain_new: Final[Any] = UntypedStorage.__new__
 
 
 def _new(cls: type[UntypedStorage], *args: Any, device: Any = None, **kwargs: Any) -> UntypedStorage:
     """PyTorch has no allocator for the device, and would end the process."""
-    if device is not None and torch.device(device).type == devices.NAME:
+    if device is not None and torch.device(device).type == NAME:
         (size,) = (int(one) for one in args) if args else (int(kwargs.pop("size", 0)),)
         return _of_bytes(size, devices.index_of(device))
     return _plain_new(cls, *args, **kwargs) if device is None else _plain_new(cls, *args, device=device, **kwargs)
@@ -51,27 +51,27 @@ def _new(cls: type[UntypedStorage], *args: Any, device: Any = None, **kwargs: An
 def _to_device(self: Any, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
     """The storage on the device: itself if it is there, or a copy."""
     index = devices.index_of(device)
-    if self.device.type == devices.NAME and self.device.index == index:
-        return self  # type: ignore[no-any-return]
+    if self.device.type == NAME and self.device.index == index:
+        return self
     source = self if isinstance(self, UntypedStorage) else self.untyped()
     there = torch.empty(0, dtype=torch.uint8, device=source.device).set_(source)
-    return there.to(torch.device(devices.NAME, index)).untyped_storage()
+    return there.to(torch.device(NAME, index)).untyped_storage()
 
 
-_plain_write: Final = UntypedStorage._write_file
+_plain_write: Final[Any] = UntypedStorage._write_file
 
 
 def _write_file(self: UntypedStorage, *args: Any, **kwargs: Any) -> Any:
     """PyTorch would read from the address."""
-    return _plain_write(self.cpu() if self.device.type == devices.NAME else self, *args, **kwargs)
+    return _plain_write(self.cpu() if self.device.type == NAME else self, *args, **kwargs)
 
 
-_plain_fill: Final = UntypedStorage._set_from_file
+_plain_fill: Final[Any] = UntypedStorage._set_from_file
 
 
 def _set_from_file(self: UntypedStorage, *args: Any, **kwargs: Any) -> Any:
     """PyTorch would write to the address."""
-    if self.device.type != devices.NAME:
+    if self.device.type != NAME:
         return _plain_fill(self, *args, **kwargs)
     read = UntypedStorage(self.nbytes())
     _plain_fill(read, *args, **kwargs)
@@ -82,7 +82,7 @@ def _set_from_file(self: UntypedStorage, *args: Any, **kwargs: Any) -> Any:
 
 def install() -> None:
     """Let PyTorch make, copy and write storages of the device."""
-    UntypedStorage._set_from_file = _set_from_file  # type: ignore[method-assign]
-    UntypedStorage._write_file = _write_file  # type: ignore[method-assign]
-    UntypedStorage.__new__ = staticmethod(_new)  # type: ignore[method-assign,assignment]
-    setattr(_StorageBase, devices.NAME, _to_device)
+    storage: Any = UntypedStorage
+    storage._set_from_file, storage._write_file = _set_from_file, _write_file
+    storage.__new__ = staticmethod(_new)
+    setattr(_StorageBase, NAME, _to_device)
