@@ -196,8 +196,8 @@ def masked_scatter_backward(grad: Tensor, size: Ints, mask: Tensor) -> Inference
 def embedding_backward(
     grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
 ) -> Inference:
-    """The rows of ``grad`` added up by index into a table of ``num_weights`` rows, of which the row ``padding_idx`` (-1:
-    none) stays 0; with ``scale_grad_by_freq`` each divided by how often it is named."""
+    """The rows of ``grad`` added up by index into a table of ``num_weights`` rows. The row ``padding_idx`` (-1: none)
+    stays 0; ``scale_grad_by_freq`` divides each row by the number of times it is named."""
     name = "embedding_backward"
     if not grad.ndim:
         raise ShapeError(f"{name}: the gradient of a row has a dimension; a 0-dim tensor has none")

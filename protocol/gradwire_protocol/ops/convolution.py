@@ -391,7 +391,7 @@ def convolution_weight(
 
 
 def _need_ranks(name: str, extents: Shape, walks: tuple[Shape, ...], *operands: Meta) -> None:
-    """Check that there are up to three spatial dimensions, and as many in all operands, strides, padding and dilation."""
+    """Check that there are up to three spatial dimensions, and as many in operands, strides, padding and dilation."""
     count = len(extents)
     if not 1 <= count <= 3 or any(operand.ndim != count + 2 for operand in operands):
         listed = " and ".join(str(list(operand.shape)) for operand in operands)

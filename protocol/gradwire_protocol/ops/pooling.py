@@ -65,7 +65,8 @@ class Pool:
 def _padded(like: Meta, shape: Shape, padding: Shape, stride: Shape, by_planes: bool) -> int:
     """Bytes of an input with its padding; of one plane, where a CPU takes one after the other."""
     lead = len(shape) - len(padding)
-    planes = 1 if by_planes and like.device == "cpu" else max(prod(shape[:lead]), 0)
+    planes = max(prod(shape[:lead]), 0)
+    planes = min(planes, 1) if by_planes and like.device == "cpu" else planes
     extents = (n + 2 * p + s for n, p, s in zip(shape[lead:], padding, stride, strict=True))
     return max(like.dtype.itemsize, 4) * planes * prod(extents)
 
