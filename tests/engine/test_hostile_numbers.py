@@ -43,7 +43,7 @@ BY_DESIGN: Final = {
     ("cross_entropy", "label_smoothing"): "a share below 0 or NaN is refused, where PyTorch takes it for 0",
     ("flash_attention", "dropout_p"): "what is no probability is refused also where nothing is dropped",
     ("flash_attention_backward", "dropout_p"): "what is no probability is refused also where nothing is dropped",
-    ("attention_backward", "scale"): "PyTorch's gradient is that of weights with this scale, ours that of given ones",
+    ("flash_attention_backward", "scale"): "PyTorch's gradient is of weights with this scale, ours of given levels",
     ("flash_attention_training", "dropout_p"): "what is no probability is refused also where nothing is dropped",
     ("hardtanh", "max_val"): "PyTorch compares the bounds in Python, which raises TypeError for complex ones",
     ("hardtanh", "min_val"): "PyTorch compares the bounds in Python, which raises TypeError for complex ones",
