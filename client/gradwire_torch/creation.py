@@ -32,12 +32,27 @@ def empty_strided(size: Any, stride: Any, *, dtype: Any = None, **_: Any) -> tor
 def copy_from(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
     """Copy between devices, or within one, into a tensor that exists."""
     if dst.device.type == "cpu":
-        dst.copy_(download(ours(self)))
+        dst.copy_(download(plain(self)))
     elif self.device.type == "cpu":
-        ours(dst).copy_(upload(self))
+        plain_write(dst, upload(self))
     else:
-        ours(dst).copy_(ours(self))
+        plain_write(dst, plain(self))
     return dst
+
+
+def plain(tensor: torch.Tensor) -> gw.Tensor:
+    """gradwire's tensor with the values of one that PyTorch may see conjugated or negated."""
+    found = ours(tensor)
+    if tensor.is_conj():
+        found = found.conj_physical()
+    return -found if tensor.is_neg() else found
+
+
+def plain_write(target: torch.Tensor, values: gw.Tensor) -> None:
+    """Write values to a tensor that PyTorch may see conjugated or negated."""
+    if target.is_conj():
+        values = values.conj_physical()
+    ours(target).copy_(-values if target.is_neg() else values)
 
 
 @kernel("_copy_from_and_resize")
@@ -65,9 +80,9 @@ def to_copy(
     if self.device.type == "cpu":
         return theirs(_in(upload(self), dtype, memory_format, True))
     if wanted.type == "cpu":
-        found = download(ours(self).resolve_conj())
+        found = download(plain(self))
         return found if dtype is None else found.to(dtype, **order)
-    return theirs(_in(ours(self), dtype, memory_format, False))
+    return theirs(_in(plain(self), dtype, memory_format, False))
 
 
 def _in(tensor: gw.Tensor, dtype: Any, memory_format: Any, fresh: bool) -> gw.Tensor:

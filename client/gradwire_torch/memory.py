@@ -70,6 +70,8 @@ def _elsewhere(tensor: torch.Tensor) -> gw.Tensor:
 def upload(tensor: torch.Tensor) -> gw.Tensor:
     """A copy of a tensor of the CPU on the server."""
     source = tensor.detach().resolve_conj().resolve_neg()
+    if source._is_zerotensor():
+        source = source.clone()
     if source.dtype in _BY_BITS:
         bits, own = _BY_BITS[source.dtype]
         return gw.from_numpy(source.contiguous().view(bits).numpy()).view(own)
@@ -175,8 +177,8 @@ def theirs(tensor: gw.Tensor) -> torch.Tensor:
 
 
 def view_of(tensor: torch.Tensor, size: Any, stride: Any, offset: int) -> torch.Tensor:
-    """A tensor on the storage of another, of its dtype."""
-    made: torch.Tensor = _reinterpret(tensor, size, stride, offset)
+    """A tensor on the storage of another, of its dtype. The offset counts from the beginning of the storage."""
+    made: torch.Tensor = _reinterpret(tensor, size, stride, offset - tensor.storage_offset())
     return made
 
 

@@ -8,8 +8,11 @@ from typing import Any, Final
 import torch
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
-from . import creation, device_module, differentiation, views  # noqa: F401
-from .dispatch import KERNELS, run
+from . import (  # noqa: F401
+    activations, convolution, creation, device_module, fourier, indexing, linear_algebra, losses, pooling,
+    random_numbers, ranges, recurrent, reductions, resampling, views,
+)  # fmt: skip
+from .dispatch import COMPUTED, KERNELS, run
 
 _KEY: Final = "PrivateUse1"
 _libraries: Final[list[Any]] = []
@@ -24,9 +27,12 @@ def install() -> None:
     aten = torch.library.Library("aten", "IMPL")
     _libraries.extend([anything, aten])
     for name in _own_ops():
-        packet, _, overload = name.partition(".")
-        op = getattr(getattr(torch.ops.aten, packet), overload or "default")
-        aten.impl(name, partial(run, op), _KEY)
+        aten.impl(name, partial(run, _op(name)), _KEY)
+
+
+def _op(name: str) -> Any:
+    packet, _, overload = name.partition(".")
+    return getattr(getattr(torch.ops.aten, packet), overload or "default")
 
 
 def _own_ops() -> list[str]:
@@ -38,7 +44,9 @@ def _own_ops() -> list[str]:
         name = full.removeprefix("aten::")
         structured = torch._C._dispatch_has_kernel_for_dispatch_key(full, "CompositeExplicitAutogradNonFunctional")
         composite = torch._C._dispatch_has_kernel_for_dispatch_key(full, "CompositeExplicitAutograd")
-        mentioned = name in KERNELS or name.partition(".")[0] in KERNELS
+        if torch.Tag.inplace_view in _op(name).tags and name not in KERNELS:
+            continue  # only shape and strides change, and these are PyTorch's
+        mentioned = any(n in where for n in (name, name.partition(".")[0]) for where in (KERNELS, COMPUTED))
         if structured or (composite and mentioned and not name.endswith("out")):
             own.append(name)
     return own
