@@ -10,7 +10,7 @@ import gradwire as gw
 
 from .dispatch import MEMORY_FORMATS, kernel
 from .dtypes import OURS
-from .memory import download, ours, theirs, upload
+from .memory import download, ours, plain, theirs, upload
 
 
 @kernel("empty.memory_format")
@@ -38,14 +38,6 @@ def copy_from(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False)
     else:
         plain_write(dst, plain(self))
     return dst
-
-
-def plain(tensor: torch.Tensor) -> gw.Tensor:
-    """gradwire's tensor with the values of one that PyTorch may see conjugated or negated."""
-    found = ours(tensor)
-    if tensor.is_conj():
-        found = found.conj_physical()
-    return -found if tensor.is_neg() else found
 
 
 def plain_write(target: torch.Tensor, values: gw.Tensor) -> None:

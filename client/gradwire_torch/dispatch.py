@@ -18,7 +18,7 @@ import gradwire as gw
 from . import host
 from .dtypes import OURS
 from .functions import adapted, named
-from .memory import ours, theirs, upload
+from .memory import ours, plain, theirs, upload
 
 Kernel = Callable[..., Any]
 
@@ -152,7 +152,7 @@ _PLACES: Final = ("device", "layout", "pin_memory", "non_blocking")
 def given(value: Any) -> Any:
     """An argument of PyTorch's as gradwire's."""
     if isinstance(value, torch.Tensor):
-        return ours(value)
+        return plain(value) if value.is_conj() or value.is_neg() else ours(value)
     if isinstance(value, (list, tuple)):
         return [_in_list(one) for one in value]
     if isinstance(value, torch.dtype):

@@ -46,7 +46,8 @@ def adapted(function: Callable[..., Any], op: Any) -> Callable[..., Any] | None:
         spread = [p.name for p in parameters if p.kind is p.VAR_POSITIONAL]
         return None if spread == ["args"] else function
     names = [p.name for p in parameters]
-    places = {w: _place(w, i, names) for i, w in enumerate(wanted)}
+    free = [None if n in wanted or n in _SAME.values() else n for n in names]
+    places = {w: _place(w, i, names, free) for i, w in enumerate(wanted)}
     if any(p is None for w, p in places.items() if not _left_out(arguments[wanted.index(w)])):
         return None
     positional = [w for w, a in zip(wanted, arguments, strict=True) if not a.kwarg_only]
@@ -56,10 +57,13 @@ def adapted(function: Callable[..., Any], op: Any) -> Callable[..., Any] | None:
     return _by_name(function, names[0], wanted, places)
 
 
-def _place(name: str, at: int, names: list[str]) -> str | None:
+def _place(name: str, at: int, names: list[str], free: list[str | None]) -> str | None:
+    """The parameter for an argument: the first is always the first, others go by name, or else by place."""
     if at == 0:
         return names[0]
-    return next((n for n in (name, _SAME.get(name)) if n in names), None)
+    found = next((n for n in (name, _SAME.get(name)) if n in names), None)
+    by_place = free[at] if at < len(free) and name not in _WITHOUT_EFFECT else None
+    return found or by_place
 
 
 def _left_out(argument: Any) -> bool:

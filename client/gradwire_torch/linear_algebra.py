@@ -11,20 +11,23 @@ from .dispatch import computes
 
 
 def _factored(A: Any) -> tuple[Any, Any]:
-    """The factors that PyTorch's derivatives expect: of the transpose where a matrix is real and contiguous."""
-    across = A.is_contiguous() and not A.is_complex()
-    factors, pivots, _ = call("linalg_lu_factor_ex", A.mT if across else A, True, False)
+    factors, pivots, _ = call("linalg_lu_factor_ex", A, True, False)
     return factors, pivots
+
+
+def _factored_across(A: Any) -> tuple[Any, Any]:
+    """The factors that PyTorch's derivative of a determinant takes: of the transpose of a real, contiguous matrix."""
+    return _factored(A.mT if A.is_contiguous() and not A.is_complex() else A)
 
 
 @computes("_linalg_det")
 def det(A: Any) -> Any:
-    return gw.linalg.det(A), *_factored(A)
+    return gw.linalg.det(A), *_factored_across(A)
 
 
 @computes("_linalg_slogdet")
 def slogdet(A: Any) -> Any:
-    return *gw.linalg.slogdet(A), *_factored(A)
+    return *gw.linalg.slogdet(A), *_factored_across(A)
 
 
 @computes("_linalg_solve_ex")

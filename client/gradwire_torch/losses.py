@@ -38,18 +38,13 @@ def pdist_backward(grad: Any, self: Any, p: float, pdist: Any) -> Any:
 @computes("multilabel_margin_loss_forward")
 def multilabel_margin_loss(self: Any, target: Any, reduction: int) -> Any:
     """The loss, and which classes a target names."""
-    classes = self.shape[-1]
-    listed = gw.cumprod((target >= 0).long(), -1).bool()
-    named = gw.zeros(tuple(target.shape), dtype=self.dtype)
-    if target.numel():
-        spread = gw.zeros((*target.shape[:-1], classes + 1), dtype=self.dtype) if target.ndim else None
-        if spread is None:
-            named = listed.to(self.dtype)
-        else:
-            places = gw.where(listed, target, classes)
-            named = spread.scatter(-1, places, 1.0)[..., :classes].clone()
+    classes = self.shape[-1] if self.ndim else 1
+    places = target.reshape((*target.shape[:-1], classes))
+    listed = gw.cumprod((places >= 0).long(), -1).bool()
+    spread = gw.zeros((*places.shape[:-1], classes + 1), dtype=self.dtype)
+    named = spread.scatter(-1, gw.where(listed, places, classes), 1.0)[..., :classes].reshape(tuple(target.shape))
     kind = ("none", "mean", "sum")[reduction]
-    return gw.nn.functional.multilabel_margin_loss(self, target, reduction=kind), named
+    return gw.nn.functional.multilabel_margin_loss(self, target, reduction=kind), named.clone()
 
 
 @computes("multilabel_margin_loss_backward")

@@ -60,6 +60,14 @@ def ours(tensor: torch.Tensor) -> gw.Tensor:
     return memory.form(key) if found is None else found
 
 
+def plain(tensor: torch.Tensor) -> gw.Tensor:
+    """gradwire's tensor with the values of one that PyTorch may see conjugated or negated: a few kernels get those."""
+    found = ours(tensor)
+    if tensor.is_conj():
+        found = found.conj_physical()
+    return -found if tensor.is_neg() else found
+
+
 def _elsewhere(tensor: torch.Tensor) -> gw.Tensor:
     """A number that PyTorch keeps on the CPU goes along with the operation."""
     if tensor.device.type == "cpu" and tensor.ndim == 0:

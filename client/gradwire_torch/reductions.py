@@ -1,4 +1,4 @@
-"""Scans and checks."""
+"""Scans, checks, and elementwise operations that have no function of their name."""
 
 from __future__ import annotations
 
@@ -48,3 +48,10 @@ def left_shift(self: Any, other: Any) -> Any:
 @computes("__rshift__")
 def right_shift(self: Any, other: Any) -> Any:
     return call("bitwise_right_shift", self, other)
+
+
+@kernel("conj_physical_")
+def conj_physical_(self: torch.Tensor) -> torch.Tensor:
+    """In place."""
+    ours(self).conj_physical_()
+    return self

@@ -9,8 +9,8 @@ import torch
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
 from . import (  # noqa: F401
-    activations, convolution, creation, device_module, fourier, indexing, linear_algebra, losses, pooling,
-    random_numbers, ranges, recurrent, reductions, resampling, views,
+    activations, convolution, creation, device_module, fourier, indexing, linear_algebra, losses, normalization, pooling,
+    random_numbers, ranges, recurrent, reductions, resampling, taped, views,
 )  # fmt: skip
 from .dispatch import COMPUTED, KERNELS, run
 
@@ -28,6 +28,7 @@ def install() -> None:
     _libraries.extend([anything, aten])
     for name in _own_ops():
         aten.impl(name, partial(run, _op(name)), _KEY)
+    taped.install(aten)
 
 
 def _op(name: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import torch
 
@@ -17,14 +17,15 @@ from ..op_db.bridge import Bridge
 from ..op_db.trial import Differs, Trial, tensors_in
 
 register()
-DEVICE = "gradwire"
+DEVICE: Final = "gradwire"
 
 
 class DeviceBridge(Bridge):
     """Carries a sample to the device; where it names the CPU, the device is meant."""
 
-    def __init__(self) -> None:
+    def __init__(self, home: bool = False) -> None:
         super().__init__(torch)
+        self.home = home
 
     def __call__(self, value: Any) -> Any:
         if isinstance(value, torch.device) or (isinstance(value, str) and value == "cpu"):
@@ -32,7 +33,12 @@ class DeviceBridge(Bridge):
         return super().__call__(value)
 
     def made(self, given: torch.Tensor) -> torch.Tensor:
-        return super().made(given).to(DEVICE)
+        made = super().made(given)
+        return made if self.home and made.dtype is torch.int64 else made.to(DEVICE)
+
+
+AT_HOME: Final = frozenset({"tensor_split"})
+"""Entries whose tensors of integers are on the CPU, wherever the others are."""
 
 
 class DeviceTrial(Trial):
@@ -43,7 +49,7 @@ class DeviceTrial(Trial):
         super().__init__(entry, sample, torch, entry.op)
 
     def carrier(self) -> Bridge:
-        return DeviceBridge()
+        return DeviceBridge(self.entry.name in AT_HOME)
 
     def source(self, results: list[Any]) -> Any:
         return (self.theirs if results[-1].device.type == "cpu" else self.ours)(self.sample.input)
