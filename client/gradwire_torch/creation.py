@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch._prims_common import is_non_overlapping_and_dense_or_false
 
 import gradwire as gw
 
 from .dispatch import MEMORY_FORMATS, kernel
 from .dtypes import OURS
-from .memory import download, ours, plain, theirs, upload
+from .memory import download, ours, plain, theirs, upload, view_of
 
 
 @kernel("empty.memory_format")
@@ -70,11 +71,21 @@ def to_copy(
     wanted = self.device if device is None else torch.device(device)
     order = {} if memory_format is None else {"memory_format": memory_format}
     if self.device.type == "cpu":
-        return theirs(_in(upload(self), dtype, memory_format, True))
+        return _sent(self, dtype, memory_format)
     if wanted.type == "cpu":
         found = download(plain(self))
         return found if dtype is None else found.to(dtype, **order)
     return theirs(_in(plain(self), dtype, memory_format, False))
+
+
+def _sent(source: torch.Tensor, dtype: Any, memory_format: Any) -> torch.Tensor:
+    """A copy of a tensor of the CPU; one whose strides only permute its dimensions keeps them."""
+    kept = memory_format in (None, torch.preserve_format) and not source.is_contiguous() and source.numel() > 1
+    if not (kept and is_non_overlapping_and_dense_or_false(source)):
+        return theirs(_in(upload(source), dtype, memory_format, True))
+    order = sorted(range(source.ndim), key=lambda i: source.stride(i), reverse=True)
+    made = theirs(_in(upload(source.permute(order)), dtype, torch.contiguous_format, True))
+    return view_of(made, source.size(), source.stride(), 0)
 
 
 def _in(tensor: gw.Tensor, dtype: Any, memory_format: Any, fresh: bool) -> gw.Tensor:

@@ -41,7 +41,7 @@ def index_put(
 def embedding(
     weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
 ) -> Any:
-    return call("embedding", weight, indices, None, False)
+    return call("embedding", weight, indices, -1, False)
 
 
 @computes("embedding_dense_backward")

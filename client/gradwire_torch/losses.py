@@ -8,6 +8,7 @@ import gradwire as gw
 from gradwire._core.dispatch.dispatch import call
 
 from .dispatch import computes, gradients_by
+from .functions import REDUCTIONS
 
 _MODES: Final = (
     "use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist",
@@ -35,6 +36,21 @@ def pdist_backward(grad: Any, self: Any, p: float, pdist: Any) -> Any:
     return gradients_by(lambda a: call("pdist", a, p), [self], [0], grad)[0]
 
 
+def _nll_loss(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+    """The loss, and the sum of the weights that a mean was divided by."""
+    loss = call("nll_loss", self, target, weight, ignore_index, REDUCTIONS[reduction])
+    if REDUCTIONS[reduction] == "none":
+        return loss, gw.zeros((), dtype=self.dtype)
+    counted = target != ignore_index
+    if weight is None:
+        return loss, counted.sum().to(self.dtype)
+    weights = call("index_select", weight, 0, target.clamp(min=0).reshape(-1)).reshape(tuple(target.shape))
+    return loss, (weights * counted).sum()
+
+
+computes("nll_loss_forward", "nll_loss2d_forward")(_nll_loss)
+
+
 @computes("multilabel_margin_loss_forward")
 def multilabel_margin_loss(self: Any, target: Any, reduction: int) -> Any:
     """The loss, and which classes a target names."""
@@ -43,8 +59,8 @@ def multilabel_margin_loss(self: Any, target: Any, reduction: int) -> Any:
     listed = gw.cumprod((places >= 0).long(), -1).bool()
     spread = gw.zeros((*places.shape[:-1], classes + 1), dtype=self.dtype)
     named = spread.scatter(-1, gw.where(listed, places, classes), 1.0)[..., :classes].reshape(tuple(target.shape))
-    kind = ("none", "mean", "sum")[reduction]
-    return gw.nn.functional.multilabel_margin_loss(self, target, reduction=kind), named.clone()
+    loss = gw.nn.functional.multilabel_margin_loss(self, target, reduction=REDUCTIONS[reduction])
+    return loss, named.clone()
 
 
 @computes("multilabel_margin_loss_backward")

@@ -13,7 +13,6 @@ from typing import Any, Final
 import torch
 
 import gradwire as gw
-from gradwire_protocol.errors import ArgumentTypeError
 
 from .dtypes import OURS, THEIRS
 
@@ -49,7 +48,7 @@ def ours(tensor: torch.Tensor) -> gw.Tensor:
     """The tensor of gradwire that a tensor on the device stands for.
 
     Raises:
-        ArgumentTypeError: for a tensor of another device.
+        RuntimeError: for a tensor of another device, as PyTorch does.
     """
     try:
         memory = tensor.untyped_storage().memory  # type: ignore[attr-defined]
@@ -72,7 +71,9 @@ def _elsewhere(tensor: torch.Tensor) -> gw.Tensor:
     """A number that PyTorch keeps on the CPU goes along with the operation."""
     if tensor.device.type == "cpu" and tensor.ndim == 0:
         return upload(tensor)
-    raise ArgumentTypeError(f"a tensor on the device meets one on {tensor.device}, of shape {tuple(tensor.shape)}")
+    raise RuntimeError(
+        f"expected all tensors to be on the same device, but one of shape {tuple(tensor.shape)} is on {tensor.device}"
+    )
 
 
 def upload(tensor: torch.Tensor) -> gw.Tensor:

@@ -17,6 +17,11 @@ def logcumsumexp(self: Any, dim: int) -> Any:
     return call("logcumsumexp", self, dim)
 
 
+@computes("mode")
+def mode(self: Any, dim: int = -1, keepdim: bool = False) -> Any:
+    return tuple(call("mode", self, dim, keepdim))
+
+
 def _extreme(name: str, op: str) -> None:
     @kernel(f"{name}.default")
     def scan(self: torch.Tensor, values: torch.Tensor, indices: torch.Tensor, dim: int) -> None:

@@ -8,7 +8,7 @@ import torch
 import typer
 
 from .coverage import DTYPES, Coverage, chosen, measure
-from .record import measure_all, write_record
+from .record import MOST, measure_all
 
 
 def show(name: str, found: Coverage, verbose: int) -> None:
@@ -32,7 +32,7 @@ def main(
     workers: Annotated[int, typer.Option(help="processes that measure for the record")] = 2,
 ) -> None:
     if record:
-        write_record(measure_all(names or [], seed, workers))
+        measure_all(names or [], seed, workers, most or MOST)
         return
     passed = total = 0
     for name, entry in chosen(names or []).items():

@@ -16,10 +16,14 @@ from .coverage import DTYPES, KINDS, Coverage, chosen, entries, measure
 FILE: Final = Path(__file__).parents[2] / "docs" / "device_coverage.json"
 
 
-def measured(name: str, seed: int) -> tuple[str, dict[str, Any]]:
+MOST: Final = 3
+"""Samples of an entry and dtype that the record is of. All of them take hours."""
+
+
+def measured(name: str, seed: int, most: int = MOST) -> dict[str, Any]:
     """One entry's row of the record."""
     torch.manual_seed(seed)
-    return name, row(measure(entries()[name]))
+    return row(measure(entries()[name], most=most, forms=1))
 
 
 def row(found: Coverage) -> dict[str, Any]:
@@ -37,19 +41,21 @@ def row(found: Coverage) -> dict[str, Any]:
     return counts
 
 
-def measure_all(names: list[str], seed: int = 0, workers: int = 2) -> dict[str, dict[str, Any]]:
-    """The entries of these names, all for none, in processes of their own. The others stay as they are."""
-    found = read_record()["entries"] if names and FILE.exists() else {}
+def measure_all(names: list[str], seed: int, workers: int, most: int) -> None:
+    """Measure the entries of these names, all for none, in processes of their own, and write the record as it grows.
+    The others stay as they are in it."""
+    found = read_record()["entries"] if FILE.exists() else {}
     names = list(chosen(names))
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        waiting = {pool.submit(measured, name, seed): name for name in names}
+        waiting = {pool.submit(measured, name, seed, most): name for name in names}
         for done, future in enumerate(as_completed(waiting), 1):
             name = waiting[future]
-            found[name] = future.result()[1]
+            found[name] = future.result()
             print(f"\r{done}/{len(names)} {name:<60}", end="", file=sys.stderr, flush=True)
+            if done % 10 == 0 or done == len(names):
+                write_record(found, most)
     print(file=sys.stderr)
-    return found
 
 
 def shares(found: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -57,15 +63,16 @@ def shares(found: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     made = {}
     for dtype in DTYPES:
         rows = [r[kind][dtype] for r in found.values() for kind in ("forward", "gradient") if dtype in r.get(kind, {})]
-        passed, total, here = (sum(column) for column in zip(*rows, strict=True))
-        made[dtype] = {"passed": passed, "total": total, "share": round(passed / total, 4), "computed here": here}
+        passed, total, here = (sum(column) for column in zip(*rows, strict=True)) if rows else (0, 0, 0)
+        made[dtype] = {"passed": passed, "total": total, "share": round(passed / max(total, 1), 4), "computed here": here}
     return made
 
 
-def write_record(found: dict[str, dict[str, Any]]) -> None:
+def write_record(found: dict[str, dict[str, Any]], most: int) -> None:
     """Write the record, an entry a line."""
     lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(found[name])}" for name in sorted(found))
-    lead = f'{{"torch": {json.dumps(torch.__version__.split("+")[0])},\n"shares": {json.dumps(shares(found), indent=1)},'
+    version = json.dumps(torch.__version__.split("+")[0])
+    lead = f'{{"torch": {version},\n"samples at most": {most},\n"shares": {json.dumps(shares(found), indent=1)},'
     FILE.write_text(f'{lead}\n"entries": {{\n{lines}\n}}}}\n', encoding="utf-8")
 
 
