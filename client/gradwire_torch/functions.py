@@ -12,7 +12,9 @@ from gradwire._core.surface.methods import FUNCTIONS
 _HOMES: Final[dict[str, Any]] = {"linalg_": gw.linalg, "fft_": gw.fft, "special_": gw.special}
 _SAME: Final = {"self": "input", "element": "elements", "test_element": "test_elements"}
 """Parameters of PyTorch's with another name here."""
-_WITHOUT_EFFECT: Final = frozenset("generator layout device pin_memory sparse_grad implicit non_blocking".split())
+_WITHOUT_EFFECT: Final = frozenset(
+    ("generator", "layout", "device", "pin_memory", "sparse_grad", "implicit", "non_blocking")
+)
 REDUCTIONS: Final = ("none", "mean", "sum")
 
 

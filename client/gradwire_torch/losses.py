@@ -64,9 +64,7 @@ def multilabel_margin_loss(self: Any, target: Any, reduction: int) -> Any:
 
 
 @computes("multilabel_margin_loss_backward")
-def multilabel_margin_loss_backward(
-    grad_output: Any, self: Any, target: Any, reduction: int, is_target: Any
-) -> Any:
+def multilabel_margin_loss_backward(grad_output: Any, self: Any, target: Any, reduction: int, is_target: Any) -> Any:
     return gradients_by(multilabel_margin_loss, [self, target, reduction], [0], grad_output)[0]
 
 

@@ -14,9 +14,7 @@ def _biased(gates: Any, bias: Any) -> Any:
 
 
 @computes("_thnn_fused_lstm_cell")
-def lstm_cell(
-    input_gates: Any, hidden_gates: Any, cx: Any, input_bias: Any = None, hidden_bias: Any = None
-) -> Any:
+def lstm_cell(input_gates: Any, hidden_gates: Any, cx: Any, input_bias: Any = None, hidden_bias: Any = None) -> Any:
     """(hidden state, cell state, the gates)."""
     i, f, g, o = gw.chunk(_biased(input_gates, input_bias) + _biased(hidden_gates, hidden_bias), 4, -1)
     i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from functools import partial
+from importlib import import_module
 from typing import Any, Final
 
 import torch
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
-from . import (  # noqa: F401
-    activations, convolution, creation, device_module, fourier, indexing, linear_algebra, losses, normalization, pooling,
-    random_numbers, ranges, recurrent, reductions, resampling, taped, views,
-)  # fmt: skip
+from . import device_module, taped
 from .dispatch import COMPUTED, KERNELS, run
 
 _KEY: Final = "PrivateUse1"
+_SUBJECTS: Final = (
+    "activations", "convolution", "creation", "fourier", "indexing", "linear_algebra", "losses", "normalization",
+    "pooling", "random_numbers", "ranges", "recurrent", "reductions", "resampling", "views",
+)  # fmt: skip
+"""Modules that register operations as they are imported."""
 _libraries: Final[list[Any]] = []
 """What is registered stays as long as these do."""
 
 
 def install() -> None:
     """Register everything, once."""
+    for subject in _SUBJECTS:
+        import_module(f".{subject}", __package__)
     _setup_privateuseone_for_python_backend("gradwire", backend_module=device_module)
     anything = torch.library.Library("_", "IMPL")
     anything.fallback(run, _KEY)

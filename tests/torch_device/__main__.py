@@ -17,7 +17,9 @@ def show(name: str, found: Coverage, verbose: int) -> None:
     passed, total = sum(c.passed for c in counts), sum(c.total for c in counts)
     differs, raises, here = (sum(getattr(c, what) for c in counts) for what in ("differs", "raises", "here"))
     named = " ".join(sorted(found.here))
-    print(f"{name:<45} {passed:>5}/{total:<5} differs {differs:<4} raises {raises:<4} here {here:<4} {named}", flush=True)
+    print(
+        f"{name:<45} {passed:>5}/{total:<5} differs {differs:<4} raises {raises:<4} here {here:<4} {named}", flush=True
+    )
     for reason in [r for c in counts for r in c.reasons[:verbose]]:
         print(f"    {reason}", flush=True)
 

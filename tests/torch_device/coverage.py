@@ -13,7 +13,7 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
 from ..op_db.coverage import samples_of
-from ..op_db.entries import LEFT_OUT, TIED, WRONG_IN_TORCH, label
+from ..op_db.entries import LEFT_OUT, WRONG_IN_TORCH, label
 from .trial import DeviceTrial, settle
 
 DTYPES: Final = ("float32", "float64", "bfloat16", "complex64")

@@ -64,7 +64,8 @@ def shares(found: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     for dtype in DTYPES:
         rows = [r[kind][dtype] for r in found.values() for kind in ("forward", "gradient") if dtype in r.get(kind, {})]
         passed, total, here = (sum(column) for column in zip(*rows, strict=True)) if rows else (0, 0, 0)
-        made[dtype] = {"passed": passed, "total": total, "share": round(passed / max(total, 1), 4), "computed here": here}
+        share = round(passed / max(total, 1), 4)
+        made[dtype] = {"passed": passed, "total": total, "share": share, "computed here": here}
     return made
 
 
