@@ -141,7 +141,11 @@ def translated(function: Kernel) -> Kernel:
     def call(*args: Any, **kwargs: Any) -> Any:
         for name in _PLACES if kwargs else ():
             kwargs.pop(name, None)
-        return returned(function(*[given(a) for a in args], **{k: given(v) for k, v in kwargs.items()}))
+        passed = [given(a) for a in args]
+        found = function(*passed, **{k: given(v) for k, v in kwargs.items()})
+        if isinstance(found, gw.Tensor) and any(found is a for a in passed):
+            found = found.clone()  # PyTorch's operations return new memory
+        return returned(found)
 
     return call
 

@@ -7,7 +7,7 @@ from typing import Any
 import gradwire as gw
 from gradwire._core.dispatch.dispatch import call
 
-from .dispatch import computes, given, kernel, returned, write
+from .dispatch import computes, given, gradients_by, kernel, returned, write
 
 
 @computes("native_layer_norm")
@@ -57,6 +57,17 @@ def batch_norm_backward(
     else:
         mean, var = running_mean.to(wide), running_var.to(wide)
     return _masked(call("batch_norm_backward", grad_out, input, mean, var, weight, train, eps), output_mask)
+
+
+@computes("_weight_norm_interface_backward")
+def weight_norm_backward(grad_w: Any, saved_v: Any, saved_g: Any, saved_norms: Any, dim: int) -> Any:
+    """By a direction and its length."""
+    others = tuple(i for i in range(saved_v.ndim) if i != dim % max(saved_v.ndim, 1))
+
+    def weight(v: Any, g: Any) -> Any:
+        return v * (g / (v * v).sum(others, keepdim=True).sqrt() if others else g / v.abs())
+
+    return tuple(gradients_by(weight, [saved_v, saved_g], [0, 1], grad_w))
 
 
 def _wide(input: Any) -> Any:

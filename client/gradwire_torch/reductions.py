@@ -40,6 +40,11 @@ def assert_async(self: torch.Tensor, assert_msg: str = "an assertion failed") ->
     call("check_all", ours(self).bool(), assert_msg)
 
 
+@kernel("record_stream")
+def record_stream(self: torch.Tensor, s: Any) -> None:
+    """What is recorded is computed in order."""
+
+
 @computes("_aminmax")
 def aminmax(self: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     return tuple(call("aminmax", self, dim, keepdim))

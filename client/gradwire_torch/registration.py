@@ -15,7 +15,7 @@ from .dispatch import COMPUTED, KERNELS, run
 _KEY: Final = "PrivateUse1"
 _SUBJECTS: Final = (
     "activations", "convolution", "creation", "fourier", "indexing", "linear_algebra", "losses", "normalization",
-    "pooling", "random_numbers", "ranges", "recurrent", "reductions", "resampling", "views",
+    "optimizers", "pooling", "random_numbers", "ranges", "recurrent", "reductions", "resampling", "views",
 )  # fmt: skip
 """Modules that register operations as they are imported."""
 _libraries: Final[list[Any]] = []

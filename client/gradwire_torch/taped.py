@@ -1,7 +1,8 @@
 """Operations that PyTorch composes of many others, and that gradwire has as one with a derivative of its own.
 
 They are taken before PyTorch's tape would see their parts: its node calls gradwire's backward of what was recorded, so
-nothing is computed twice. What is differentiated twice, and what gradwire's function does not do, PyTorch composes.
+nothing is computed twice. PyTorch composes what is differentiated twice or forward, what its transforms go through, and
+what gradwire's function does not do.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from functools import partial
 from typing import Any, Final
 
 import torch
+from torch._C._functorch import peek_interpreter_stack
+from torch.autograd import forward_ad
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 import gradwire as gw
@@ -40,6 +43,7 @@ def _suits_attention(*args: Any, **kwargs: Any) -> bool:
 
 
 TAPED["scaled_dot_product_attention"] = attention, _suits_attention
+TAPED["rms_norm"] = gw.nn.functional.rms_norm, lambda *_, **__: True
 
 
 def _recurrent(name: str) -> None:
@@ -115,7 +119,8 @@ def _composed(ctx: Any, kept: Any, grads: Any) -> list[Any]:
 
 
 def _run(op: Any, function: Callable[..., Any], suits: Suits, *args: Any, **kwargs: Any) -> Any:
-    if not suits(*args, **kwargs):
+    transformed = peek_interpreter_stack() is not None or forward_ad._current_level >= 0
+    if transformed or not suits(*args, **kwargs):
         return op.decompose(*args, **kwargs)
     flat, form = tree_flatten((args, kwargs))
     if torch.is_grad_enabled() and any(isinstance(v, torch.Tensor) and v.requires_grad for v in flat):

@@ -16,7 +16,7 @@ from .coverage import DTYPES, KINDS, Coverage, chosen, entries, measure
 FILE: Final = Path(__file__).parents[2] / "docs" / "device_coverage.json"
 
 
-MOST: Final = 3
+MOST: Final = 2
 """Samples of an entry and dtype that the record is of. All of them take hours."""
 
 
