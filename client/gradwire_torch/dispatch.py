@@ -156,7 +156,7 @@ _PLACES: Final = ("device", "layout", "pin_memory", "non_blocking")
 def given(value: Any) -> Any:
     """An argument of PyTorch's as gradwire's."""
     if isinstance(value, torch.Tensor):
-        return plain(value) if value.is_conj() or value.is_neg() else ours(value)
+        return plain(value) if value.is_conj() else ours(value)  # a few operations get conjugated views
     if isinstance(value, (list, tuple)):
         return [_in_list(one) for one in value]
     if isinstance(value, torch.dtype):

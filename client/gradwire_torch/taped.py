@@ -68,7 +68,11 @@ def _ours(value: Any) -> Any:
 
 
 class _Node(torch.autograd.Function):
-    """The node of one operation on PyTorch's tape; the operation is one on gradwire's."""
+    """The node of one operation on PyTorch's tape; the operation is one on gradwire's.
+
+    gradwire's results hang on a tensor that is saved for backward: PyTorch frees them when it frees what is saved, and
+    where a part of the graph is computed again, they are those of the second time.
+    """
 
     @staticmethod
     def forward(ctx: Any, op: Any, function: Callable[..., Any], form: Any, *flat: Any) -> Any:
@@ -83,46 +87,71 @@ class _Node(torch.autograd.Function):
         with gw.enable_grad():
             found = function(*args, **kwargs)
         results = (found,) if isinstance(found, gw.Tensor) else tuple(found)
-        ctx.op, ctx.form, ctx.leaves, ctx.results = op, form, leaves, results
+        taped = torch.empty(0)
+        taped.of_gradwire = leaves, results  # type: ignore[attr-defined]
+        ctx.op, ctx.form = op, form
         ctx.others = [None if isinstance(value, torch.Tensor) else value for value in flat]
-        ctx.save_for_backward(*[value if isinstance(value, torch.Tensor) else None for value in flat])
-        made = tuple(theirs(one.detach()) for one in results)
-        return made[0] if isinstance(found, gw.Tensor) else made
+        ctx.save_for_backward(*[value if isinstance(value, torch.Tensor) else None for value in flat], taped)
+        ctx.set_materialize_grads(False)
+        outs = tuple(theirs(one.detach()) for one in results)
+        return outs[0] if isinstance(found, gw.Tensor) else outs
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        """gradwire's backward; one that is differentiated again is PyTorch's."""
-        kept = ctx.saved_tensors  # also checks that nothing was changed since
-        if torch.is_grad_enabled():
+        """gradwire's backward. PyTorch composes one that is differentiated again, or whose saved tensors a hook has
+        replaced with others."""
+        *kept, taped = ctx.saved_tensors  # also checks that nothing was changed since
+        found = getattr(taped, "of_gradwire", None)
+        if torch.is_grad_enabled() or found is None:
             return (None, None, None, *_composed(ctx, kept, grads))
-        pairs = [(r, ours(g)) for r, g in zip(ctx.results, grads, strict=True) if g is not None]
-        found = gw.autograd.grad(
-            [r for r, _ in pairs], list(ctx.leaves.values()), [g for _, g in pairs], retain_graph=True,
-            allow_unused=True,
-        )  # fmt: skip
-        by = dict(zip(ctx.leaves, found, strict=True))
+        leaves, results = found
+        pairs = [(r, ours(g)) for r, g in zip(results, grads, strict=True) if g is not None]
+        asked = gw.autograd.grad(
+            [r for r, _ in pairs], list(leaves.values()), [g for _, g in pairs], retain_graph=True, allow_unused=True
+        )
+        by = dict(zip(leaves, asked, strict=True))
         return (None, None, None, *(None if by.get(i) is None else theirs(by[i]) for i in range(len(kept))))
 
 
 def _composed(ctx: Any, kept: Any, grads: Any) -> list[Any]:
+    """The gradients by PyTorch's own composition of the operation."""
+    again = torch.is_grad_enabled()
+    wanted = [i for i in range(len(kept)) if ctx.needs_input_grad[3 + i]]
     flat = [o if k is None else k for k, o in zip(kept, ctx.others, strict=True)]
-    args, kwargs = tree_unflatten(flat, ctx.form)
-    made = ctx.op.decompose(*args, **kwargs)
-    results = (made,) if isinstance(made, torch.Tensor) else made
-    pairs = [(r, g) for r, g in zip(results, grads, strict=True) if g is not None and r.requires_grad]
-    wanted = list(ctx.leaves)
-    found = torch.autograd.grad(
-        [r for r, _ in pairs], [flat[i] for i in wanted], [g for _, g in pairs], create_graph=True, allow_unused=True
-    )
+    with torch.enable_grad():
+        if not again:
+            flat = [v.detach().requires_grad_(i in wanted) if isinstance(v, torch.Tensor) else v
+                    for i, v in enumerate(flat)]  # fmt: skip
+        args, kwargs = tree_unflatten(flat, ctx.form)
+        made = ctx.op.decompose(*args, **kwargs)
+        results = (made,) if isinstance(made, torch.Tensor) else made
+        pairs = [(r, g) for r, g in zip(results, grads, strict=True) if g is not None and r.requires_grad]
+        found = torch.autograd.grad(
+            [r for r, _ in pairs], [flat[i] for i in wanted], [g for _, g in pairs], create_graph=again,
+            allow_unused=True,
+        )  # fmt: skip
     by = dict(zip(wanted, found, strict=True))
     return [by.get(i) for i in range(len(flat))]
 
 
+_PLAIN: Final = (torch.Tensor, torch.nn.Parameter)
+
+
+def _transformed(flat: list[Any]) -> bool:
+    """Whether something between the program and the device looks at the operations one by one: a transform, forward
+    differentiation, a mode, or a class of tensors."""
+    return (
+        peek_interpreter_stack() is not None
+        or forward_ad._current_level >= 0
+        or torch._C._len_torch_dispatch_stack() > 0
+        or any(isinstance(value, torch.Tensor) and type(value) not in _PLAIN for value in flat)
+    )
+
+
 def _run(op: Any, function: Callable[..., Any], suits: Suits, *args: Any, **kwargs: Any) -> Any:
-    transformed = peek_interpreter_stack() is not None or forward_ad._current_level >= 0
-    if transformed or not suits(*args, **kwargs):
-        return op.decompose(*args, **kwargs)
     flat, form = tree_flatten((args, kwargs))
+    if _transformed(flat) or not suits(*args, **kwargs):
+        return op.decompose(*args, **kwargs)
     if torch.is_grad_enabled() and any(isinstance(v, torch.Tensor) and v.requires_grad for v in flat):
         return _Node.apply(op, function, form, *flat)  # type: ignore[no-untyped-call]
     args, kwargs = tree_unflatten([_ours(value) for value in flat], form)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.utils.checkpoint
 from torch.nn import functional as F
 
 from .side_by_side import DEVICE, moved, on_both
@@ -71,7 +72,7 @@ LAYERS = {
     "encoder layer": lambda: torch.nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0, batch_first=True),
     "embedded convolution": lambda: torch.nn.Conv1d(6, 3, 2, groups=3, dilation=2, padding="same"),
     "transposed convolution": lambda: torch.nn.ConvTranspose1d(6, 2, 3, stride=2, output_padding=1),
-    "bilinear": lambda: torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Softplus(), torch.nn.Mish()),
+    "activations": lambda: torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Softplus(), torch.nn.Mish()),
 }
 
 
@@ -141,3 +142,49 @@ def test_a_scaler_skips_what_overflows() -> None:
         found.append((scales, x.detach().cpu()))
     assert found[0][0] == found[1][0]
     torch.testing.assert_close(found[1][1], found[0][1])
+
+
+def attended(x: torch.Tensor) -> torch.Tensor:
+    return F.scaled_dot_product_attention(x, x.sin(), x.cos(), is_causal=True)
+
+
+def test_what_is_recomputed_attends_with_the_second_times_results() -> None:
+    def lines(x: Any) -> Any:
+        torch.utils.checkpoint.checkpoint(attended, x, use_reentrant=False).square().sum().backward()
+        return x.grad.contiguous()
+
+    on_both(lines, numbers(2, 3, 4))
+
+
+def test_saved_tensors_may_be_kept_elsewhere() -> None:
+    def lines(x: Any) -> Any:
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t):
+            made = attended(x)
+        made.square().sum().backward()
+        return x.grad.contiguous()
+
+    on_both(lines, numbers(2, 3, 4))
+
+
+def test_a_second_backward_is_refused_unless_the_graph_is_kept() -> None:
+    x = numbers(2, 3, 4).detach().to(DEVICE).requires_grad_()
+    made = attended(x).sum()
+    made.backward(retain_graph=True)
+    made.backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        made.backward()
+
+
+def test_transforms_go_through_the_parts() -> None:
+    def lines(x: Any) -> Any:
+        per_sample = torch.func.vmap(torch.func.grad(lambda one: attended(one).square().sum()))(x)
+        _, tangent = torch.func.jvp(attended, (x,), (torch.ones_like(x),))
+        return per_sample.contiguous(), tangent.contiguous()
+
+    found = []
+    x = numbers(2, 3, 4).detach()
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        for place in ("cpu", DEVICE):
+            found.append([t.cpu() for t in lines(x.to(place))])
+    for theirs, ours in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs)
