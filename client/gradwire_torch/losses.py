@@ -44,7 +44,8 @@ def _nll_loss(self: Any, target: Any, weight: Any, reduction: int, ignore_index:
     counted = target != ignore_index
     if weight is None:
         return loss, counted.sum().to(self.dtype)
-    weights = call("index_select", weight, 0, target.clamp(min=0).reshape(-1)).reshape(tuple(target.shape))
+    classes = gw.where(counted, target, 0).reshape(-1)
+    weights = call("index_select", weight, 0, classes).reshape(tuple(target.shape))
     return loss, (weights * counted).sum()
 
 
