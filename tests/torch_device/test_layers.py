@@ -67,7 +67,6 @@ LAYERS = {
     "batch norm in evaluation": lambda: torch.nn.BatchNorm1d(6).eval(),
     "instance norm": lambda: torch.nn.InstanceNorm1d(6, affine=True),
     "weight norm": lambda: torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(4, 2)),
-    "old weight norm": lambda: torch.nn.utils.weight_norm(torch.nn.Linear(4, 2)),
     "spectral norm in evaluation": lambda: torch.nn.utils.parametrizations.spectral_norm(torch.nn.Linear(4, 2)).eval(),
     "encoder layer": lambda: torch.nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0, batch_first=True),
     "embedded convolution": lambda: torch.nn.Conv1d(6, 3, 2, groups=3, dilation=2, padding="same"),
@@ -77,7 +76,6 @@ LAYERS = {
 
 
 @pytest.mark.parametrize("name", LAYERS)
-@pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.filterwarnings("ignore:Using padding='same'")
 def test_layers(name: str) -> None:
     torch.manual_seed(0)
