@@ -29,7 +29,7 @@ def named(name: str) -> Callable[..., Any] | None:
     for owner in (FUNCTIONS, vars(gw), vars(gw.nn.functional), vars(gw.Tensor)):
         found = owner.get(name)
         if callable(found) and not isinstance(found, type):
-            return found  # type: ignore[no-any-return]
+            return found
     return None
 
 

@@ -21,26 +21,31 @@ _FIRST_ADDRESS: Final = 1 << 46
 _ALIGNMENT: Final = 512
 _EXTENSION_DEVICE: Final = 12
 """kDLExtDev of DLPack: PyTorch's PrivateUse1."""
-_reinterpret: Final = torch._C._dynamo.guards._reinterpret_tensor
+_reinterpret: Final[Any] = torch._C._dynamo.guards._reinterpret_tensor  # type: ignore[attr-defined]
 
 
 class Memory:
     """The memory behind one storage of PyTorch's."""
 
-    __slots__ = ("forms", "root")
+    __slots__ = ("forms", "root", "whole")
 
-    def __init__(self, root: gw.Tensor) -> None:
-        self.root = root
-        self.forms: dict[Any, gw.Tensor] = {}
+    def __init__(self, root: gw.Tensor, whole: Any) -> None:
+        self.root, self.whole = root, whole
+        self.forms: dict[Any, gw.Tensor] | None = None
 
     def form(self, key: Any) -> gw.Tensor:
         """The view with a dtype, an offset, a shape and strides. The offset counts from the beginning of the memory."""
-        dtype, offset, size, stride = key
-        root, wanted = self.root, OURS[dtype]
-        if root.dtype is not wanted:
-            root = root.view(wanted) if root.ndim else root.reshape(1).view(wanted)
-        found: gw.Tensor = gw.as_strided(root, tuple(size), stride, offset)
-        self.forms[key] = found
+        if key == self.whole:
+            return self.root
+        if self.forms is None:
+            self.forms = {}
+        found = self.forms.get(key)
+        if found is None:
+            dtype, offset, size, stride = key
+            root, wanted = self.root, OURS[dtype]
+            if root.dtype is not wanted:
+                root = gw.as_strided(root, (root.numel(),), (1,), 0).view(wanted)
+            found = self.forms[key] = gw.as_strided(root, tuple(size), stride, offset)
         return found
 
 
@@ -54,9 +59,7 @@ def ours(tensor: torch.Tensor) -> gw.Tensor:
         memory = tensor.untyped_storage().memory  # type: ignore[attr-defined]
     except AttributeError:
         return _elsewhere(tensor)
-    key = tensor.dtype, tensor.storage_offset(), tensor.size(), tensor.stride()
-    found = memory.forms.get(key)
-    return memory.form(key) if found is None else found
+    return memory.form((tensor.dtype, tensor.storage_offset(), tensor.size(), tensor.stride()))
 
 
 def plain(tensor: torch.Tensor) -> gw.Tensor:
@@ -138,31 +141,49 @@ _CODES: Final[dict[torch.dtype, tuple[int, int]]] = {
 _new_capsule = ctypes.pythonapi.PyCapsule_New
 _new_capsule.restype = ctypes.py_object
 _new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-_MOST_DIMENSIONS: Final = 64
+_from_capsule: Final = torch._C._from_dlpack
+_MOST_KNOWN: Final = 4096
 
 
-class _Maker(threading.local):
-    """The description that PyTorch reads when it makes a tensor; one per thread."""
+class _Maker:
+    """Makes tensors of one dtype, shape and strides on one device."""
 
-    def __init__(self) -> None:
-        self.shape = (ctypes.c_int64 * _MOST_DIMENSIONS)()
-        self.strides = (ctypes.c_int64 * _MOST_DIMENSIONS)()
+    __slots__ = ("address", "described", "kept", "lock", "managed", "nbytes")
+
+    def __init__(self, index: int, dtype: torch.dtype, shape: Any, strides: Any) -> None:
         self.managed = _Managed()
-        described = self.managed.tensor
-        described.device.type, described.dtype.lanes = _EXTENSION_DEVICE, 1
-        described.shape, described.strides = self.shape, self.strides
+        described = self.described = self.managed.tensor
+        described.device.type, described.device.index, described.ndim = _EXTENSION_DEVICE, index, len(shape)
+        (described.dtype.code, described.dtype.bits), described.dtype.lanes = _CODES[dtype], 1
+        extents = ctypes.c_int64 * len(shape)
+        self.kept = extents(*shape), extents(*strides)
+        described.shape, described.strides = self.kept
         self.address = ctypes.addressof(self.managed)
+        self.lock = threading.Lock()
+        last = sum((extent - 1) * stride for extent, stride in zip(shape, strides, strict=True))
+        self.nbytes = dtype.itemsize * (last + 1) if 0 not in shape else 0
 
-    def make(self, address: int, index: int, dtype: torch.dtype, shape: Any, strides: Any) -> torch.Tensor:
-        described = self.managed.tensor
-        described.data, described.device.index, described.ndim = address, index, len(shape)
-        described.dtype.code, described.dtype.bits = _CODES[dtype]
-        self.shape[: len(shape)], self.strides[: len(shape)] = shape, strides
-        made: torch.Tensor = torch._C._from_dlpack(_new_capsule(self.address, b"dltensor", None))
+    def make(self, address: int) -> torch.Tensor:
+        """A tensor whose memory is at an address."""
+        with self.lock:
+            self.described.data = address
+            made: torch.Tensor = _from_capsule(_new_capsule(self.address, b"dltensor", None))
         return made
 
 
-_maker: Final = _Maker()
+_makers: Final[dict[Any, _Maker]] = {}
+
+
+def _maker(index: int, dtype: torch.dtype, shape: Any, strides: Any) -> _Maker:
+    key = index, dtype, shape, strides
+    found = _makers.get(key)
+    if found is None:
+        if len(_makers) >= _MOST_KNOWN:
+            _makers.clear()
+        found = _makers[key] = _Maker(index, dtype, shape, strides)
+    return found
+
+
 _lock: Final = threading.Lock()
 _next = _FIRST_ADDRESS
 
@@ -171,17 +192,22 @@ def _reserve(nbytes: int) -> int:
     global _next
     with _lock:
         address = _next
-        _next += -(-max(nbytes, 1) // _ALIGNMENT) * _ALIGNMENT
+        _next = address + (nbytes + _ALIGNMENT) // _ALIGNMENT * _ALIGNMENT
     return address
 
 
 def theirs(tensor: gw.Tensor) -> torch.Tensor:
     """A new tensor on the device, with a storage of its own, for a new tensor of gradwire."""
-    shape, strides, dtype = tensor.shape, tensor.stride(), THEIRS[tensor.dtype]
-    made = _maker.make(_reserve(tensor.nbytes), 0, dtype, shape, strides)
-    memory = Memory(tensor)
-    memory.forms[dtype, 0, made.size(), made.stride()] = tensor
-    made.untyped_storage().memory = memory  # type: ignore[attr-defined]
+    if tensor._is_view():
+        tensor = tensor.clone()
+    form = tensor._form
+    where, shape, strides, dtype = form.device, form.shape, tensor.stride(), THEIRS[form.dtype]
+    if -1 in shape:  # the server alone knows how many there are
+        shape = tuple(tensor.shape)
+        strides = tensor.stride()
+    maker = _maker(0 if where == "cpu" else int(where[5:]), dtype, shape, strides)
+    made = maker.make(_reserve(maker.nbytes))
+    made.untyped_storage().memory = Memory(tensor, (dtype, 0, shape, strides))  # type: ignore[attr-defined]
     return made
 
 
@@ -198,9 +224,15 @@ def memory_of(tensor: torch.Tensor) -> Memory:
 
 
 def same_memory(tensor: torch.Tensor, dtype: torch.dtype, size: Any, stride: Any, offset: int) -> torch.Tensor:
-    """A tensor of another dtype on the memory of another: its storage is a second one with the same address."""
-    storage = tensor.untyped_storage()
+    """A tensor of another dtype on the memory of another."""
+    return on_storage(tensor.untyped_storage(), tensor.device.index, dtype, size, stride, offset)
+
+
+def on_storage(
+    storage: torch.UntypedStorage, index: int, dtype: torch.dtype, size: Any, stride: Any, offset: int
+) -> torch.Tensor:
+    """A tensor on the memory of a storage: its own storage is a second one with the same address."""
     length = max(1, storage.nbytes() // dtype.itemsize)
-    whole = _maker.make(storage.data_ptr(), tensor.device.index, dtype, (length,), (1,))
+    whole = _maker(index, dtype, (length,), (1,)).make(storage.data_ptr())
     whole.untyped_storage().memory = storage.memory  # type: ignore[attr-defined]
     return view_of(whole, size, stride, offset)

@@ -1,18 +1,23 @@
-"""Registers the device, its module and its operations with PyTorch."""
+"""Registers the device and its operations with PyTorch. What computes them is imported at the first operation.
+
+A program that only imports PyTorch pays for the registration alone, and connects to no server.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Container
 from functools import partial
 from importlib import import_module
+from types import ModuleType
 from typing import Any, Final
 
 import torch
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
-from . import device_module, taped
-from .dispatch import COMPUTED, KERNELS, run
+from . import NAME, accelerator
 
 _KEY: Final = "PrivateUse1"
+_AUTOCAST_KEY: Final = "AutocastPrivateUse1"
 _SUBJECTS: Final = (
     "activations", "convolution", "creation", "fourier", "indexing", "linear_algebra", "losses", "normalization",
     "optimizers", "pooling", "random_numbers", "ranges", "recurrent", "reductions", "resampling", "views",
@@ -20,20 +25,51 @@ _SUBJECTS: Final = (
 """Modules that register operations as they are imported."""
 _libraries: Final[list[Any]] = []
 """What is registered stays as long as these do."""
+_run: Callable[..., Any] | None = None
+_seed: int | None = None
+"""What the device's random numbers start with when it is used."""
 
 
 def install() -> None:
     """Register everything, once."""
-    for subject in _SUBJECTS:
-        import_module(f".{subject}", __package__)
-    _setup_privateuseone_for_python_backend("gradwire", backend_module=device_module)
+    _setup_privateuseone_for_python_backend(NAME, backend_module=_LateModule(f"{__package__}.device_module"))
+    accelerator.install()
     anything = torch.library.Library("_", "IMPL")
     anything.fallback(run, _KEY)
+    anything.fallback(torch.library.fallthrough_kernel, _AUTOCAST_KEY)
     aten = torch.library.Library("aten", "IMPL")
+    for name in _composed_of_out_forms():
+        _register(aten, name)
     _libraries.extend([anything, aten])
-    for name in _own_ops():
-        aten.impl(name, partial(run, _op(name)), _KEY)
-    taped.install(aten)
+
+
+def run(op: Any, *args: Any, **kwargs: Any) -> Any:
+    """Compute an operation on tensors of the device."""
+    return (_run or _load())(op, *args, **kwargs)
+
+
+def _load() -> Callable[..., Any]:
+    """Import what computes, and register what it has beside PyTorch's compositions."""
+    global _run
+    if _run is None:
+        from . import autocast, dispatch, storages, taped
+
+        for subject in _SUBJECTS:
+            import_module(f".{subject}", __package__)
+        storages.install()
+        aten = torch.library.Library("aten", "IMPL")
+        for name in _with_kernels(dispatch.KERNELS.keys() | dispatch.COMPUTED.keys()):
+            _register(aten, name)
+        taped.install(aten)
+        _libraries.extend([aten, *autocast.install()])
+        _run = dispatch.run
+        if _seed is not None:
+            import_module(f"{__package__}.device_module").manual_seed(_seed)
+    return _run
+
+
+def _register(library: Any, name: str) -> None:
+    library.impl(name, partial(run, _op(name)), _KEY)
 
 
 def _op(name: str) -> Any:
@@ -41,18 +77,52 @@ def _op(name: str) -> Any:
     return getattr(getattr(torch.ops.aten, packet), overload or "default")
 
 
-def _own_ops() -> list[str]:
-    """The operations that PyTorch would compose of others' ``out=`` forms, and those with a kernel here."""
-    own = []
-    for full in torch._C._dispatch_get_all_op_names():
-        if not full.startswith("aten::"):
-            continue
-        name = full.removeprefix("aten::")
-        structured = torch._C._dispatch_has_kernel_for_dispatch_key(full, "CompositeExplicitAutogradNonFunctional")
-        composite = torch._C._dispatch_has_kernel_for_dispatch_key(full, "CompositeExplicitAutograd")
-        if torch.Tag.inplace_view in _op(name).tags and name not in KERNELS:
-            continue  # only shape and strides change, and these are PyTorch's
-        mentioned = any(n in where for n in (name, name.partition(".")[0]) for where in (KERNELS, COMPUTED))
-        if structured or (composite and mentioned and not name.endswith("out")):
-            own.append(name)
-    return own
+def _names() -> list[str]:
+    every = torch._C._dispatch_get_all_op_names()
+    return [full.removeprefix("aten::") for full in every if full.startswith("aten::")]
+
+
+def _has(name: str, key: str) -> bool:
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", key))
+
+
+def _composed_of_out_forms() -> list[str]:
+    """The operations that PyTorch computes by the ``out=`` forms of the device, where it has none of its own; but for
+    those that only change shape and strides, which are PyTorch's."""
+    names = [name for name in _names() if _has(name, "CompositeExplicitAutogradNonFunctional")]
+    return [name for name in names if torch.Tag.inplace_view not in _op(name).tags]
+
+
+def _with_kernels(kernels: Container[str]) -> list[str]:
+    """The operations that PyTorch composes of others for any device, and that have a kernel here."""
+    return [
+        name
+        for name in _names()
+        if (name in kernels or name.partition(".")[0] in kernels)
+        and _has(name, "CompositeExplicitAutograd")
+        and not _has(name, "CompositeExplicitAutogradNonFunctional")
+        and not name.endswith("out")
+    ]
+
+
+class _LateModule(ModuleType):
+    """``torch.gradwire``, which is imported when one of its names is asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(import_module(self.__name__), name)
+
+    def _is_in_bad_fork(self) -> bool:
+        return False
+
+    def manual_seed_all(self, seed: int) -> None:
+        """PyTorch calls it whenever a program seeds it. A device that nobody uses yet is not connected for that."""
+        global _seed
+        if _run is None:
+            _seed = seed
+        else:
+            import_module(self.__name__).manual_seed(seed)
+
+
+__all__ = ["install", "run"]

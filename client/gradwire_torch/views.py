@@ -15,7 +15,7 @@ from .memory import memory_of, same_memory, view_of
 @kernel("as_strided", "_reshape_alias")
 def as_strided(self: torch.Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> torch.Tensor:
     """A view by shape, strides and offset."""
-    offset = self.storage_offset() if storage_offset is None else storage_offset
+    offset = int(self.storage_offset()) if storage_offset is None else storage_offset
     return view_of(self, size, stride, offset)
 
 
@@ -23,21 +23,21 @@ def as_strided(self: torch.Tensor, size: Any, stride: Any, storage_offset: int |
 def view(self: torch.Tensor, size: Any) -> torch.Tensor:
     """A view in another shape."""
     meta = torch.empty_strided(self.size(), self.stride(), device="meta").view(size)
-    return view_of(self, meta.size(), meta.stride(), self.storage_offset())
+    return view_of(self, meta.size(), meta.stride(), int(self.storage_offset()))
 
 
 @kernel("unfold")
 def unfold(self: torch.Tensor, dimension: int, size: int, step: int) -> torch.Tensor:
     """Overlapping parts of a dimension."""
     meta = torch.empty_strided(self.size(), self.stride(), device="meta").unfold(dimension, size, step)
-    return view_of(self, meta.size(), meta.stride(), self.storage_offset())
+    return view_of(self, meta.size(), meta.stride(), int(self.storage_offset()))
 
 
 @kernel("view.dtype")
 def view_dtype(self: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """The same bytes as numbers of another dtype."""
     meta = torch.empty_strided(self.size(), self.stride(), dtype=self.dtype, device="meta").view(dtype)
-    offset = self.storage_offset() * self.dtype.itemsize // dtype.itemsize
+    offset = int(self.storage_offset()) * self.dtype.itemsize // dtype.itemsize
     return same_memory(self, dtype, meta.size(), meta.stride(), offset)
 
 
@@ -45,14 +45,14 @@ def view_dtype(self: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 def view_as_real(self: torch.Tensor) -> torch.Tensor:
     """Complex numbers as pairs."""
     meta = torch.view_as_real(torch.empty_strided(self.size(), self.stride(), dtype=self.dtype, device="meta"))
-    return same_memory(self, meta.dtype, meta.size(), meta.stride(), 2 * self.storage_offset())
+    return same_memory(self, meta.dtype, meta.size(), meta.stride(), 2 * int(self.storage_offset()))
 
 
 @kernel("view_as_complex")
 def view_as_complex(self: torch.Tensor) -> torch.Tensor:
     """Pairs as complex numbers."""
     meta = torch.view_as_complex(torch.empty_strided(self.size(), self.stride(), dtype=self.dtype, device="meta"))
-    return same_memory(self, meta.dtype, meta.size(), meta.stride(), self.storage_offset() // 2)
+    return same_memory(self, meta.dtype, meta.size(), meta.stride(), int(self.storage_offset()) // 2)
 
 
 @kernel("set_.source_Tensor")
@@ -66,15 +66,15 @@ def set_to_tensor(self: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
 def resize_(self: torch.Tensor, size: Any, *, memory_format: Any = None) -> torch.Tensor:
     """Another shape in the same memory, where that is large enough; else in a larger one, with what was there."""
     wanted = torch.empty(size, device="meta", memory_format=memory_format or torch.contiguous_format)
-    needed = compute_required_storage_length(wanted.size(), wanted.stride(), self.storage_offset())
+    needed = compute_required_storage_length(wanted.size(), wanted.stride(), int(self.storage_offset()))
     there = memory_of(self).root.nbytes // self.dtype.itemsize
     if needed <= there:
-        self.data = view_of(self, wanted.size(), wanted.stride(), self.storage_offset())
+        self.data = view_of(self, wanted.size(), wanted.stride(), int(self.storage_offset()))
         return self
     larger = torch.zeros(needed, dtype=self.dtype, device=self.device)
     if there and memory_of(self).root.dtype is OURS[self.dtype]:
         larger[:there].copy_(view_of(self, (there,), (1,), 0))
-    self.data = view_of(larger, wanted.size(), wanted.stride(), self.storage_offset())
+    self.data = view_of(larger, wanted.size(), wanted.stride(), int(self.storage_offset()))
     return self
 
 

@@ -1,0 +1,45 @@
+"""``torch.accelerator`` for the device, where PyTorch asks what only a device in C++ can answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Final
+
+import torch
+
+from . import NAME
+
+_ANSWERS: Final[dict[str, str]] = {
+    "current_device_index": "current_device",
+    "current_device_idx": "current_device",
+    "set_device_index": "set_device",
+    "set_device_idx": "set_device",
+    "get_memory_info": "mem_get_info",
+    **{
+        name: name
+        for name in (
+            "device_count", "synchronize", "empty_cache", "memory_allocated", "max_memory_allocated",
+            "memory_reserved", "max_memory_reserved", "memory_stats", "reset_peak_memory_stats",
+        )
+    },
+}  # fmt: skip
+"""By the function of ``torch.accelerator``: that of ``torch.gradwire``."""
+
+
+def install() -> None:
+    """Let the functions of ``torch.accelerator`` answer for the device."""
+    for name, answer in _ANSWERS.items():
+        plain = getattr(torch.accelerator, name, None)
+        if plain is not None:
+            setattr(torch.accelerator, name, _answering(plain, answer))
+
+
+def _answering(plain: Callable[..., Any], answer: str) -> Callable[..., Any]:
+    @wraps(plain)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        current = torch.accelerator.current_accelerator()
+        here = current is not None and current.type == NAME
+        return (getattr(torch.gradwire, answer) if here else plain)(*args, **kwargs)  # type: ignore[attr-defined]
+
+    return call

@@ -1,0 +1,54 @@
+"""The devices by their numbers: the server's GPUs, or its CPU where it has none."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Final
+
+import torch
+
+import gradwire as gw
+
+from . import NAME
+
+
+def names() -> list[str]:
+    """gradwire's names of the devices, in the order of their numbers."""
+    there = gw.current_session().link.devices
+    return [name for name in there if name.startswith("cuda")] or ["cpu"]
+
+
+class _Current(threading.local):
+    """The device that a thread means without a number."""
+
+    index = 0
+
+
+current: Final = _Current()
+
+
+def index_of(device: Any) -> int:
+    """The number of a device.
+
+    Args:
+        device: a number, a ``torch.device`` or its name; None is the current one.
+
+    Raises:
+        RuntimeError: if the server has no such device.
+        ValueError: if it is a device of another type.
+    """
+    if device is None:
+        return current.index
+    if not isinstance(device, int):
+        wanted = torch.device(device)
+        if wanted.type != NAME:
+            raise ValueError(f"{wanted} is not a device of gradwire")
+        device = current.index if wanted.index is None else wanted.index
+    if not 0 <= device < len(names()):
+        raise RuntimeError(f"there is no device {NAME}:{device}: the server has {len(names())}")
+    return int(device)
+
+
+def name_of(device: Any) -> str:
+    """gradwire's name of a device that is given as :func:`index_of` takes it."""
+    return names()[index_of(device)]
