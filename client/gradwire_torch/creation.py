@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch._prims_common import is_non_overlapping_and_dense_or_false
 
 import gradwire as gw
 
 from .dispatch import MEMORY_FORMATS, kernel
 from .dtypes import OURS
-from .memory import download, ours, theirs, upload
+from .memory import download, ours, plain, theirs, upload, view_of
 
 
 @kernel("empty.memory_format")
@@ -32,12 +33,19 @@ def empty_strided(size: Any, stride: Any, *, dtype: Any = None, **_: Any) -> tor
 def copy_from(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
     """Copy between devices, or within one, into a tensor that exists."""
     if dst.device.type == "cpu":
-        dst.copy_(download(ours(self)))
+        dst.copy_(download(plain(self)))
     elif self.device.type == "cpu":
-        ours(dst).copy_(upload(self))
+        plain_write(dst, upload(self))
     else:
-        ours(dst).copy_(ours(self))
+        plain_write(dst, plain(self))
     return dst
+
+
+def plain_write(target: torch.Tensor, values: gw.Tensor) -> None:
+    """Write values to a tensor that PyTorch may see conjugated or negated."""
+    if target.is_conj():
+        values = values.conj_physical()
+    ours(target).copy_(-values if target.is_neg() else values)
 
 
 @kernel("_copy_from_and_resize")
@@ -63,11 +71,21 @@ def to_copy(
     wanted = self.device if device is None else torch.device(device)
     order = {} if memory_format is None else {"memory_format": memory_format}
     if self.device.type == "cpu":
-        return theirs(_in(upload(self), dtype, memory_format, True))
+        return _sent(self, dtype, memory_format)
     if wanted.type == "cpu":
-        found = download(ours(self).resolve_conj())
+        found = download(plain(self))
         return found if dtype is None else found.to(dtype, **order)
-    return theirs(_in(ours(self), dtype, memory_format, False))
+    return theirs(_in(plain(self), dtype, memory_format, False))
+
+
+def _sent(source: torch.Tensor, dtype: Any, memory_format: Any) -> torch.Tensor:
+    """A copy of a tensor of the CPU; one whose strides only permute its dimensions keeps them."""
+    kept = memory_format in (None, torch.preserve_format) and not source.is_contiguous() and source.numel() > 1
+    if not (kept and is_non_overlapping_and_dense_or_false(source)):
+        return theirs(_in(upload(source), dtype, memory_format, True))
+    order = sorted(range(source.ndim), key=lambda i: source.stride(i), reverse=True)
+    made = theirs(_in(upload(source.permute(order)), dtype, torch.contiguous_format, True))
+    return view_of(made, source.size(), source.stride(), 0)
 
 
 def _in(tensor: gw.Tensor, dtype: Any, memory_format: Any, fresh: bool) -> gw.Tensor:

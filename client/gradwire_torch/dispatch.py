@@ -1,11 +1,13 @@
 """Operations of PyTorch's dispatcher, recorded as gradwire's.
 
-An operation is looked for in this order: a kernel of :mod:`gradwire_torch.kernels`, gradwire's function of the same
-name, PyTorch's decomposition into others, and the CPU of this machine, with a warning.
+An operation is looked for in this order: a kernel of this package, gradwire's function of the same name, PyTorch's
+decomposition into others, gradwire's derivative of the function whose gradient it is, and the CPU of this machine, with
+a warning. What has a counterpart with another form, which writes to its first argument or to ``out``, goes by that.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -15,13 +17,15 @@ import gradwire as gw
 
 from . import host
 from .dtypes import OURS
-from .functions import function_of
-from .memory import ours, theirs, upload
+from .functions import adapted, named
+from .memory import ours, plain, theirs, upload
 
 Kernel = Callable[..., Any]
 
 KERNELS: Final[dict[str, Kernel]] = {}
 """By the name of an operation, with or without its overload: what computes it from tensors of PyTorch."""
+COMPUTED: Final[dict[str, Kernel]] = {}
+"""By the name of an operation: what computes it from tensors of gradwire, and makes new ones."""
 _FOUND: Final[dict[Any, Kernel]] = {}
 
 
@@ -39,7 +43,7 @@ def computes(*names: str) -> Callable[[Kernel], Kernel]:
     """Register a function that takes and returns tensors of gradwire; the results are new ones."""
 
     def register(function: Kernel) -> Kernel:
-        KERNELS.update(dict.fromkeys(names, translated(function)))
+        COMPUTED.update(dict.fromkeys(names, function))
         return function
 
     return register
@@ -53,27 +57,79 @@ def run(op: Any, *args: Any, **kwargs: Any) -> Any:
     return found(*args, **kwargs)
 
 
+def name_of(op: Any) -> str:
+    """An operation's name, without its namespace and overload."""
+    name: str = op._schema.name
+    return name.removeprefix("aten::")
+
+
 def _find(op: Any) -> Kernel:
-    full = op._schema.name.removeprefix("aten::")
-    overload = op._overloadname
-    for name in (f"{full}.{overload}", full):
-        if name in KERNELS:
-            return KERNELS[name]
+    name, schema = name_of(op), op._schema
+    for full in (f"{name}.{op._overloadname}", name):
+        if full in KERNELS and not (full == name and schema.is_mutable and not name.endswith("_")):
+            return KERNELS[full]
     if op.is_view:
         return host.refusing(op)
-    schema = op._schema
     outs = [a.name for a in schema.arguments if a.is_out]
     if outs:
         return _into(op, outs)
-    if op._schema.is_mutable:
+    if schema.is_mutable:
         return _in_place(op)
-    function = function_of(full, op)
+    function = function_of(op)
     if function is not None:
         return translated(function)
     decomposition = torch._decomp.decomposition_table.get(op)
     if decomposition is not None:
         return decomposition
-    return host.computed_on_the_host(op)
+    gradient = _gradient_of(op)
+    return host.computed_on_the_host(op) if gradient is None else translated(gradient)
+
+
+def function_of(op: Any) -> Kernel | None:
+    """What computes an operation from tensors of gradwire, in its arguments' order; None if there is none."""
+    name = name_of(op)
+    own = COMPUTED.get(f"{name}.{op._overloadname}") or COMPUTED.get(name)
+    if own is not None:
+        return own
+    function = named(name)
+    return None if function is None else adapted(function, op)
+
+
+def _gradient_of(op: Any) -> Kernel | None:
+    """The gradient of an operation whose name this one has, before ``_backward``, by gradwire's own derivative of it:
+    the operation is recorded again."""
+    name = name_of(op)
+    if not name.endswith("_backward"):
+        return None
+    wanted = [a.name for a in op._schema.arguments]
+    for forward in (name.removesuffix("_backward"), name.removesuffix("_backward") + "_forward"):
+        packet = getattr(torch.ops.aten, forward, None)
+        for overload in [] if packet is None else packet.overloads():
+            other = getattr(packet, overload)
+            given = [a.name for a in other._schema.arguments]
+            if other._schema.is_mutable or "self" not in given or not set(given) <= set(wanted):
+                continue
+            function = function_of(other)
+            if function is not None:
+                return _pulled_back(function, [wanted.index(one) for one in given], given.index("self"))
+    return None
+
+
+def _pulled_back(function: Kernel, places: list[int], by: int) -> Kernel:
+    def gradient(*args: Any) -> Any:
+        given = [args[i] for i in places if i < len(args)]
+        return gradients_by(function, given, [by], args[0])[0]
+
+    return gradient
+
+
+def gradients_by(function: Kernel, args: list[Any], by: list[int], grad: Any) -> list[Any]:
+    """The gradients of a function's first result by some of its arguments."""
+    with gw.enable_grad():
+        given = [value.detach().requires_grad_() if i in by else value for i, value in enumerate(args)]
+        result = function(*given)
+        first = result if isinstance(result, gw.Tensor) else result[0]
+        return list(gw.autograd.grad(first, [given[i] for i in by], grad, allow_unused=True, materialize_grads=True))
 
 
 # Arguments and results
@@ -83,17 +139,24 @@ def translated(function: Kernel) -> Kernel:
     """A function of gradwire's tensors, for PyTorch's."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        for name in ("device", "layout", "pin_memory", "non_blocking"):
+        for name in _PLACES if kwargs else ():
             kwargs.pop(name, None)
-        return returned(function(*[given(a) for a in args], **{k: given(v) for k, v in kwargs.items()}))
+        passed = [given(a) for a in args]
+        found = function(*passed, **{k: given(v) for k, v in kwargs.items()})
+        if isinstance(found, gw.Tensor) and any(found is a for a in passed):
+            found = found.clone()  # PyTorch's operations return new memory
+        return returned(found)
 
     return call
+
+
+_PLACES: Final = ("device", "layout", "pin_memory", "non_blocking")
 
 
 def given(value: Any) -> Any:
     """An argument of PyTorch's as gradwire's."""
     if isinstance(value, torch.Tensor):
-        return ours(value)
+        return plain(value) if value.is_conj() else ours(value)  # a few operations get conjugated views
     if isinstance(value, (list, tuple)):
         return [_in_list(one) for one in value]
     if isinstance(value, torch.dtype):
@@ -134,7 +197,9 @@ def returned(value: Any) -> Any:
 def _functional(op: Any) -> Any:
     """The overload that returns what this one writes: by the name without ``_`` or ``out``, and the same arguments."""
     schema = op._schema
-    packet = getattr(torch.ops.aten, schema.name.removeprefix("aten::").removesuffix("_"))
+    packet = getattr(torch.ops.aten, schema.name.removeprefix("aten::").removesuffix("_"), None)
+    if packet is None:
+        return None
     wanted = [(a.name, str(a.type)) for a in schema.arguments if not a.is_out]
     for overload in packet.overloads():
         other = getattr(packet, overload)._schema
@@ -159,30 +224,31 @@ def _into(op: Any, outs: list[str]) -> Kernel:
 
 
 def write(target: torch.Tensor, result: torch.Tensor) -> None:
-    """Give a tensor the values of another; an empty one takes its shape and its memory, too."""
-    if target.shape == result.shape:
-        ours(target).copy_(ours(result))
-    else:
+    """Give a tensor the values of another; one of another shape takes that."""
+    if not torch.can_cast(result.dtype, target.dtype):
+        raise RuntimeError(f"result type {result.dtype} can't be cast to the desired output type {target.dtype}")
+    if target.shape != result.shape:
         if target.numel():
-            raise RuntimeError(f"out has the shape {tuple(target.shape)}, and the result {tuple(result.shape)}")
-        target.data = result.to(target.dtype)
+            warnings.warn(
+                f"out has the shape {tuple(target.shape)}, and takes that of the result, {tuple(result.shape)}: "
+                "give it an empty tensor instead",
+                UserWarning, stacklevel=2,
+            )  # fmt: skip
+        target.resize_(result.shape)
+    ours(target).copy_(ours(result))
 
 
 def _in_place(op: Any) -> Kernel:
-    schema = op._schema
-    name = schema.name.removeprefix("aten::")
+    schema, name = op._schema, name_of(op)
     written = [i for i, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
-    method = getattr(gw.Tensor, name, None) if name.endswith("_") and written == [0] else None
-    if method is not None:
-        return _method(method)
-    functional = _functional(op)
-    if functional is not None and written == [0]:
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            ours(args[0]).copy_(ours(run(functional, *args, **kwargs)))
-            return args[0]
-
-        return call
+    if name.endswith("_") and written == [0]:
+        method = getattr(gw.Tensor, name, None)
+        method = None if method is None else adapted(method, op)
+        if method is not None:
+            return _method(method)
+        functional = _functional(op)
+        if functional is not None:
+            return _rewriting(functional)
     decomposition = torch._decomp.decomposition_table.get(op)
     return decomposition or host.computed_on_the_host(op)
 
@@ -191,5 +257,16 @@ def _method(method: Kernel) -> Kernel:
     def call(*args: Any, **kwargs: Any) -> Any:
         method(*[given(a) for a in args], **{k: given(v) for k, v in kwargs.items()})
         return args[0]
+
+    return call
+
+
+def _rewriting(functional: Any) -> Kernel:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        target, result = args[0], run(functional, *args, **kwargs)
+        if not torch.can_cast(result.dtype, target.dtype):
+            raise RuntimeError(f"result type {result.dtype} can't be cast to the desired output type {target.dtype}")
+        ours(target).copy_(ours(result))
+        return target
 
     return call

@@ -31,9 +31,14 @@ def computed_on_the_host(op: Any) -> Callable[..., Any]:
         results = _call(op, names, len(args), fetched)
         for i in written:
             if isinstance(moved.get(names[i]), torch.Tensor):
-                ours(moved[names[i]]).copy_(upload(fetched[names[i]]))
+                target, made = moved[names[i]], fetched[names[i]]
+                if target.shape != made.shape:
+                    target.resize_(made.shape)
+                ours(target).copy_(upload(made))
+        if not op._schema.returns:
+            return None
         if written:
-            return moved[names[written[0]]]
+            return moved[names[written[0]]] if len(written) == 1 else tuple(moved[names[i]] for i in written)
         return _sent(results)
 
     return call
@@ -45,7 +50,7 @@ def _call(op: Any, names: list[str], count: int, values: dict[str, Any]) -> Any:
 
 def _fetched(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
-        return download(ours(value)) if value.device.type == "gradwire" else value
+        return download(ours(value)).clone() if value.device.type == "gradwire" else value  # it may be resized
     if isinstance(value, torch.device):
         return torch.device("cpu")
     if isinstance(value, (list, tuple)):

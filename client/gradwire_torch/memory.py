@@ -13,7 +13,6 @@ from typing import Any, Final
 import torch
 
 import gradwire as gw
-from gradwire_protocol.errors import ArgumentTypeError
 
 from .dtypes import OURS, THEIRS
 
@@ -54,7 +53,7 @@ def ours(tensor: torch.Tensor) -> gw.Tensor:
     """The tensor of gradwire that a tensor on the device stands for.
 
     Raises:
-        ArgumentTypeError: for a tensor of another device.
+        RuntimeError: for a tensor of another device, as PyTorch does.
     """
     try:
         memory = tensor.untyped_storage().memory  # type: ignore[attr-defined]
@@ -63,16 +62,28 @@ def ours(tensor: torch.Tensor) -> gw.Tensor:
     return memory.form((tensor.dtype, tensor.storage_offset(), tensor.size(), tensor.stride()))
 
 
+def plain(tensor: torch.Tensor) -> gw.Tensor:
+    """gradwire's tensor with the values of one that PyTorch may see conjugated or negated: a few kernels get those."""
+    found = ours(tensor)
+    if tensor.is_conj():
+        found = found.conj_physical()
+    return -found if tensor.is_neg() else found
+
+
 def _elsewhere(tensor: torch.Tensor) -> gw.Tensor:
     """A number that PyTorch keeps on the CPU goes along with the operation."""
     if tensor.device.type == "cpu" and tensor.ndim == 0:
         return upload(tensor)
-    raise ArgumentTypeError(f"a tensor on the device meets one on {tensor.device}, of shape {tuple(tensor.shape)}")
+    raise RuntimeError(
+        f"expected all tensors to be on the same device, but one of shape {tuple(tensor.shape)} is on {tensor.device}"
+    )
 
 
 def upload(tensor: torch.Tensor) -> gw.Tensor:
     """A copy of a tensor of the CPU on the server."""
     source = tensor.detach().resolve_conj().resolve_neg()
+    if source._is_zerotensor():
+        source = source.clone()
     if source.dtype in _BY_BITS:
         bits, own = _BY_BITS[source.dtype]
         return gw.from_numpy(source.contiguous().view(bits).numpy()).view(own)
@@ -201,8 +212,8 @@ def theirs(tensor: gw.Tensor) -> torch.Tensor:
 
 
 def view_of(tensor: torch.Tensor, size: Any, stride: Any, offset: int) -> torch.Tensor:
-    """A tensor on the storage of another, of its dtype."""
-    made: torch.Tensor = _reinterpret(tensor, size, stride, offset)
+    """A tensor on the storage of another, of its dtype. The offset counts from the beginning of the storage."""
+    made: torch.Tensor = _reinterpret(tensor, size, stride, offset - tensor.storage_offset())
     return made
 
 

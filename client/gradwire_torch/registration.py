@@ -5,7 +5,7 @@ A program that only imports PyTorch pays for the registration alone, and connect
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import partial
 from importlib import import_module
 from types import ModuleType
@@ -18,6 +18,11 @@ from . import NAME, accelerator
 
 _KEY: Final = "PrivateUse1"
 _AUTOCAST_KEY: Final = "AutocastPrivateUse1"
+_SUBJECTS: Final = (
+    "activations", "convolution", "creation", "fourier", "indexing", "linear_algebra", "losses", "normalization",
+    "optimizers", "pooling", "random_numbers", "ranges", "recurrent", "reductions", "resampling", "views",
+)  # fmt: skip
+"""Modules that register operations as they are imported."""
 _libraries: Final[list[Any]] = []
 """What is registered stays as long as these do."""
 _run: Callable[..., Any] | None = None
@@ -47,12 +52,15 @@ def _load() -> Callable[..., Any]:
     """Import what computes, and register what it has beside PyTorch's compositions."""
     global _run
     if _run is None:
-        from . import autocast, creation, differentiation, dispatch, storages, views  # noqa: F401
+        from . import autocast, dispatch, storages, taped
 
+        for subject in _SUBJECTS:
+            import_module(f".{subject}", __package__)
         storages.install()
         aten = torch.library.Library("aten", "IMPL")
-        for name in _with_kernels(dispatch.KERNELS):
+        for name in _with_kernels(dispatch.KERNELS.keys() | dispatch.COMPUTED.keys()):
             _register(aten, name)
+        taped.install(aten)
         _libraries.extend([aten, *autocast.install()])
         _run = dispatch.run
         if _seed is not None:
@@ -61,8 +69,12 @@ def _load() -> Callable[..., Any]:
 
 
 def _register(library: Any, name: str) -> None:
+    library.impl(name, partial(run, _op(name)), _KEY)
+
+
+def _op(name: str) -> Any:
     packet, _, overload = name.partition(".")
-    library.impl(name, partial(run, getattr(getattr(torch.ops.aten, packet), overload or "default")), _KEY)
+    return getattr(getattr(torch.ops.aten, packet), overload or "default")
 
 
 def _names() -> list[str]:
@@ -75,11 +87,13 @@ def _has(name: str, key: str) -> bool:
 
 
 def _composed_of_out_forms() -> list[str]:
-    """The operations that PyTorch computes by the ``out=`` forms of the device, where it has none of its own."""
-    return [name for name in _names() if _has(name, "CompositeExplicitAutogradNonFunctional")]
+    """The operations that PyTorch computes by the ``out=`` forms of the device, where it has none of its own; but for
+    those that only change shape and strides, which are PyTorch's."""
+    names = [name for name in _names() if _has(name, "CompositeExplicitAutogradNonFunctional")]
+    return [name for name in names if torch.Tag.inplace_view not in _op(name).tags]
 
 
-def _with_kernels(kernels: dict[str, Any]) -> list[str]:
+def _with_kernels(kernels: Container[str]) -> list[str]:
     """The operations that PyTorch composes of others for any device, and that have a kernel here."""
     return [
         name
