@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from pathlib import Path
 from typing import Any
 
@@ -126,3 +127,29 @@ def test_functions_between_ranks_are_refused_at_their_call() -> None:
     called = _require_initialized(len)
     with pytest.raises(torch.Unsupported, match="rpc"):
         called([])
+
+
+def test_a_member_of_an_enumeration_of_strings_is_a_string() -> None:
+    class Mode(str, enum.Enum):  # noqa: UP042  (StrEnum shows the string)
+        NEAREST = "nearest"
+
+        def __str__(self) -> str:
+            return "shown otherwise"
+
+    found = []
+    for lib in (oracle, torch):
+        x = lib.arange(4.0).reshape(1, 1, 2, 2)
+        found.append(lib.nn.functional.interpolate(x, scale_factor=2, mode=Mode.NEAREST).tolist())
+    assert found[0] == found[1]
+
+
+def test_a_class_that_is_no_tensor_is_asked_for_tensors_like_it() -> None:
+    class Pair:
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func, args, kwargs or {}
+
+    pair = Pair()
+    for lib in (oracle, torch):
+        assert lib.empty_like(pair) == (lib.empty_like, (pair,), {})
+        assert lib.full_like(pair, 3, dtype=lib.float64) == (lib.full_like, (pair, 3), {"dtype": lib.float64})

@@ -12,6 +12,13 @@ import gradwire
 from gradwire import distributions as D
 from tests.side_by_side import raises, settle
 
+
+@pytest.fixture(autouse=True)
+def torch_checks() -> None:
+    """PyTorch's compiler, which another test may have loaded, turns the checks of its distributions off."""
+    torch.distributions.Distribution.set_default_validate_args(True)
+
+
 WRONG: dict[str, Any] = {
     "a negative scale": lambda lib, D: D.Normal(0.0, -1.0),
     "a negative scale in a tensor": lambda lib, D: D.Normal(0.0, lib.tensor([1.0, -1.0])),

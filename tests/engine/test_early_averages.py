@@ -32,7 +32,7 @@ class Rank(Program):
     """A session with parameters, in a group.
 
     Attributes:
-        without: by message that was sent, how many parameters had no gradient then.
+        without: by bucket that was started early, and message that was sent, how many parameters had no gradient then.
     """
 
     def __init__(self, rank: int, keeps: bool = False, timeout_s: float = 30.0) -> None:
@@ -42,6 +42,11 @@ class Rank(Program):
         made = self.run(*[op for i in PARAMS for op in (["randn", [[SIZE, SIZE]]], ["requires_grad_", [i]])])
         self.params = [made.first + i for i in PARAMS]
         self.group = self.session.engine.groups["world"] = Group(spec(rank, 2, timeout_s), keeps=keeps)
+        self.group.start = noting(self, self.group.start)  # type: ignore[method-assign]
+
+    def note(self) -> None:
+        tensors = [self.session.tensor(i) for i in self.params]
+        self.without.append(sum(tensor.grad is None for tensor in tensors))
 
     def step(self, *records: Any, **fields: Any) -> Any:
         return self.run(*records, external=self.params, **fields)
@@ -49,6 +54,16 @@ class Rank(Program):
     def gradients(self) -> list[bytes]:
         found = [self.session.tensor(i).grad for i in self.params]
         return [self.session.engine.to_numpy(grad).tobytes() for grad in found if grad is not None]
+
+
+def noting(rank: Any, start: Callable[..., None]) -> Callable[..., None]:
+    """Starts a collective in the background, which may send at any time later."""
+
+    def noted(*args: Any) -> None:
+        rank.note()
+        start(*args)
+
+    return noted
 
 
 class Watched(Wires):
@@ -59,8 +74,7 @@ class Watched(Wires):
         self.mine, self.failures = rank, list[str]()
 
     def post(self, peer: int) -> None:
-        tensors = [self.mine.session.tensor(i) for i in self.mine.params]
-        self.mine.without.append(sum(tensor.grad is None for tensor in tensors))
+        self.mine.note()
         super().post(peer)
 
     def fail(self, reason: str) -> None:

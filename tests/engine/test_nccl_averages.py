@@ -14,7 +14,7 @@ from tests.cuda_emulation.nccl import ConnectedBackend, Network
 from tests.wired_ranks import Links, queues_of, spec
 
 from .test_cancelled_frames import Program
-from .test_early_averages import AVERAGES, BACKWARD, LAYERS, SIZE
+from .test_early_averages import AVERAGES, BACKWARD, LAYERS, SIZE, noting
 from .test_early_averages import FORWARD as WHOLE_FORWARD
 
 FORWARD = WHOLE_FORWARD[1:]
@@ -25,7 +25,7 @@ class Rank(Program):
     """A session with parameters on a GPU.
 
     Attributes:
-        without: by message that was sent, how many parameters had no gradient then.
+        without: by bucket that was started early, and message that was sent, how many parameters had no gradient then.
     """
 
     def __init__(self, network: Network, rank: int, size: int, bus: int, meets: bool) -> None:
@@ -39,6 +39,11 @@ class Rank(Program):
         assert not made.errors
         self.params = [made.first + i for i in range(LAYERS)]
         self.group = engine.groups["world"] = Group(spec(rank, size), meets=meets)
+        self.group.start = noting(self, self.group.start)  # type: ignore[method-assign]
+
+    def note(self) -> None:
+        tensors = [self.session.tensor(i) for i in self.params]
+        self.without.append(sum(tensor.grad is None for tensor in tensors))
 
     def step(self, *records: Any) -> None:
         drawn = ["randn", [[SIZE, SIZE], None, self.device]]
@@ -58,8 +63,7 @@ class Watched(Links):
         self.mine = rank
 
     def post(self, peer: int) -> None:
-        tensors = [self.mine.session.tensor(i) for i in self.mine.params]
-        self.mine.without.append(sum(tensor.grad is None for tensor in tensors))
+        self.mine.note()
         super().post(peer)
 
 

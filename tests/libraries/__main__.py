@@ -33,7 +33,6 @@ def main(
         print(f"the libraries cannot be installed: {error}", file=sys.stderr)
         sys.exit(1)
     failed = 0
-    rows = {}
     installed = versions()
     with ThreadPoolExecutor(jobs) as pool:
         if oracle:
@@ -48,15 +47,14 @@ def main(
             for done in as_completed([pool.submit(attempt, entry) for entry in chosen]):
                 trial = done.result()
                 failed += bool(trial.lacks)
-                rows[trial.entry.name] = row(trial, installed)
+                if record:  # at once, so that a run that is interrupted has recorded what it did
+                    write({trial.entry.name: row(trial, installed)}, installed["torch"])
                 ours = trial.gradwire
                 seconds = f"{trial.torch.seconds:5.1f} s {ours.seconds if ours else 0:5.1f} s"
                 print(f"{trial.entry.name:<32} {seconds}  {trial.lacks or 'works'}", flush=True)
                 if trial.lacks and verbose:
                     print((ours or trial.torch).output)
     print(f"{len(chosen) - failed} of {len(chosen)} work, {failed} do not")
-    if record and rows:
-        write(rows, installed["torch"])
     sys.exit(failed > 0)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from .entries import Entry
 from .environment import HOME, PYTHON, ROOT, variables
 
-PATIENCE_S: Final = 300.0
+PATIENCE_S: Final = 900.0
 _ABSENT: Final = re.compile(r"\b(torch(?:\.\w+)+|Tensor\.\w+|functorch[\w.]*) does not exist in gradwire")
 _CAUSED: Final = "\nThe above exception was the direct cause of the following exception:"
 _RAISED: Final = re.compile(

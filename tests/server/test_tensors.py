@@ -108,7 +108,7 @@ def test_numbers_that_json_lacks_have_a_form_both_ways(http: httpx.Client, sessi
     http.put(f"{session}/tensors/4", json={"values": [str(2**64 - 1), 3], "dtype": "uint64"})
     assert http.get(f"{session}/tensors/4").json()["values"] == [str(2**64 - 1), 3]
     problem(http.put(f"{session}/tensors/5", json={"values": [-1], "dtype": "uint64"}), 400, "malformed_frame")
-    problem(http.put(f"{session}/tensors/5", json={"values": [1], "dtype": "qint8"}), 422, "argument_value_error")
+    problem(http.put(f"{session}/tensors/5", json={"values": [1], "dtype": "qint8"}), 422, "invalid_value")
 
     big = 2**53 + 1
     http.put(f"{session}/tensors/2", json={"values": [str(big), -3], "dtype": "int64"})

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
-from importlib import import_module
 from types import CodeType, FunctionType
 from typing import Any, Final
 
@@ -21,7 +20,7 @@ from .._core.context.size import Size, device
 from .._core.dispatch.overrides import PUBLIC, TRACERS
 from .._core.modules.parameter import Parameter
 from .._core.tensor.tensor import Tensor
-from ._names import NAMESPACES
+from ._names import NAMESPACES, members
 from .proxy import AFTER_THE_LAST, BEFORE_THE_FIRST, Proxy
 
 MARK: Final = "what is called instead"
@@ -130,8 +129,7 @@ def leaving_to_proxies(function: FunctionType) -> CodeType:
 def _written_in_python() -> Iterator[FunctionType]:
     generated = {id(function) for function in PUBLIC.values()}
     for namespace in NAMESPACES[:5]:
-        module = import_module(f"gradwire.{namespace}" if namespace else "gradwire")
-        for name, value in list(vars(module).items()):
+        for name, value in members(namespace):
             if (not name.startswith("_") or name == "_assert") and name not in KEPT and isinstance(value, FunctionType):
                 if id(value) not in generated:
                     yield value

@@ -24,7 +24,8 @@ PREFIXED: Final = ("linalg", "special", "fft")
 _homes: dict[Any, tuple[str, str]] = {}
 
 
-def _members(namespace: str) -> Iterator[tuple[str, Any]]:
+def members(namespace: str) -> Iterator[tuple[str, Any]]:
+    """The names of a namespace of ``torch`` and what they are; those are loaded that come at first mention."""
     module = import_module(f"gradwire.{namespace}" if namespace else "gradwire")
     yield from list(vars(module).items())
     if not namespace:  # names that are imported at first mention
@@ -35,7 +36,7 @@ def _members(namespace: str) -> Iterator[tuple[str, Any]]:
 
 def _find_homes() -> None:
     for namespace in NAMESPACES:
-        for name, value in _members(namespace):
+        for name, value in members(namespace):
             if isinstance(value, (types.FunctionType, types.BuiltinFunctionType)) and not name.startswith("__"):
                 if name == getattr(value, "__name__", name) or value not in _homes:
                     _homes.setdefault(value, (namespace, name))

@@ -25,14 +25,19 @@ export function findChromium(): string | undefined {
   });
 }
 
+/** A busy machine takes its time to show a page. */
+const PATIENCE_MS = 240_000;
+
 /** Open a page, run `body` with it, and close the browser. Errors of the page fail the test. */
 export async function withPage<T>(executable: string, url: string, body: (page: Page) => Promise<T>): Promise<T> {
   const browser: Browser = await chromium.launch({
+    timeout: PATIENCE_MS,
     executablePath: executable,
     args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
   });
   try {
     const page = await browser.newPage();
+    page.setDefaultTimeout(PATIENCE_MS);
     const errors: string[] = [];
     page.on("pageerror", (error) => errors.push(String(error)));
     await page.goto(url);

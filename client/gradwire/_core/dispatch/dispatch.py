@@ -407,7 +407,9 @@ def normalise(op: Op, param: Param, value: Any) -> Any:
         value = tuple(_plain(v) for v in value)
     elif type(value) is type and DType in param.check:
         value = OF_PYTHON_TYPES.get(value, value)
-    elif not isinstance(value, (str, DType)):
+    elif isinstance(value, str):
+        value = str.__str__(value)  # of an enumeration of strings, what is meant
+    elif not isinstance(value, DType):
         value = _plain(value)
     if type(value) is int and float in param.check and int not in param.check and not fits(value):
         value = _as_float(op, param, value)

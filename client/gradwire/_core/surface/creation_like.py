@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentTypeError
@@ -11,6 +11,7 @@ from ..context.late_signatures import called_as, takes_options
 from ..context.layouts import asked_order, layout, memory_format
 from ..context.size import device as Device
 from ..dispatch.dispatch import call
+from ..dispatch.overrides import left_to_others
 from ..tensor.tensor import Tensor
 from .creation import factory_options, finish, place
 from .generator import takes_generator
@@ -19,6 +20,11 @@ from .generator import takes_generator
 def _like(
     name: str, self: Tensor, options: dict[str, Any], *more: Any, memory_format: memory_format | None = None
 ) -> Any:
+    if not isinstance(self, Tensor):
+        named = options if memory_format is None else options | {"memory_format": memory_format}
+        made = left_to_others(_FUNCTIONS[name], (self, *more), named)
+        if made is not NotImplemented:
+            return made
     order = asked_order(memory_format, self.ndim, bool(self._levels)) if memory_format is not None else {}
     dtype, device, requires = factory_options(name, options)
     where = None if device is None else place(device)
@@ -94,3 +100,10 @@ def randint_like(input: Tensor, *bounds: int, memory_format: memory_format | Non
     if len(values) != 2:
         raise ArgumentTypeError(f"randint_like takes high, or low and high, not {len(values)} bounds")
     return _like("randint_like", input, options, *values, memory_format=memory_format)
+
+
+_FUNCTIONS: Final = {
+    function.__name__: function
+    for function in (zeros_like, ones_like, empty_like, rand_like, randn_like, full_like, randint_like)
+}
+"""By name: what a class that is no tensor is asked for."""

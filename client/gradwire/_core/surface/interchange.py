@@ -14,7 +14,7 @@ import numpy as np
 
 from gradwire_protocol.accepts import check_exists
 from gradwire_protocol.dtypes import DType
-from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
+from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
 
 from ..context.argument_types import Device
 from ..context.layouts import check_layout, layout
@@ -135,16 +135,21 @@ def from_file(
     filename: str | os.PathLike[str], shared: bool | None = None, size: int = 0, *, dtype: DType | None = None,
     layout: layout | None = None, device: Device = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """A vector of the first ``size`` numbers of a file.
+    """A vector of the first ``size`` numbers of a file, which are uploaded when something computes with them.
 
     Raises:
         Unsupported: for ``shared=True``, where writes would have to reach the file.
-        ArgumentError: when the file has fewer bytes.
+        ArgumentError: when the file cannot be read or has fewer numbers, or for a device that is not the CPU.
     """
     check_layout("from_file", layout)
+    if device is not None and place(device) != "cpu":
+        raise ArgumentError(f"from_file: a file is read into memory of the CPU, not of {device}: use .to()")
     chosen = get_default_dtype() if dtype is None else dtype
-    data = UntypedStorage.from_file(filename, bool(shared), size * chosen.itemsize)._local_bytes()
-    return upload(np.frombuffer(data, NUMPY_DTYPES[chosen], size).copy(), chosen, device, requires_grad)
+    try:
+        held = UntypedStorage.from_file(filename, bool(shared), size * chosen.itemsize)
+    except OSError as error:
+        raise ArgumentError(f"from_file: {os.fspath(filename)} cannot be read: {error.strerror}") from error
+    return held._numbers(chosen).requires_grad_(requires_grad)
 
 
 class DLDeviceType(IntEnum):
