@@ -8,10 +8,10 @@ import sys
 
 import pytest
 import torch
-from tests.live_server import SOURCES
 
 import gradwire_torch
 from gradwire_torch.compiling import gradwire as backend
+from tests.live_server import SOURCES
 
 gradwire_torch.register()
 
