@@ -8,8 +8,8 @@ from ..._core.tensor.tensor import Tensor
 from ...nn import Module
 
 
-class QuantStub(Module):
-    """Where values would become quantized ones: hands them on.
+class _Stub(Module):
+    """Hands values on.
 
     Args:
         qconfig: kept as an attribute, where it is given.
@@ -24,20 +24,12 @@ class QuantStub(Module):
         return x
 
 
-class DeQuantStub(Module):
-    """Where quantized values would become floating point ones: hands them on.
+class QuantStub(_Stub):
+    """Where values would become quantized ones: hands them on."""
 
-    Args:
-        qconfig: kept as an attribute, where it is given.
-    """
 
-    def __init__(self, qconfig: Any = None) -> None:
-        super().__init__()
-        if qconfig:
-            self.qconfig = qconfig
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x
+class DeQuantStub(_Stub):
+    """Where quantized values would become floating point ones: hands them on."""
 
 
 class QuantWrapper(Module):

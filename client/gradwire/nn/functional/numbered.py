@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from gradwire_protocol.errors import ArgumentError
 
+from ..._core.dispatch.dispatch import call
 from ..._core.tensor.tensor import Tensor
 from .. import functional
 
@@ -54,8 +55,6 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, red
 
 def kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: bool = False) -> Tensor:
     """:func:`~gradwire.nn.functional.kl_div`, with a reduction by its number."""
-    from ..._core.dispatch.dispatch import call
-
     return call("kl_div", input, target, _named("reduction", _REDUCTIONS, reduction), log_target)
 
 
