@@ -152,7 +152,7 @@ def test_a_durable_session_has_a_commit_for_each_frame(host: str, tmp_path: Path
     found = lanes(json.loads((tmp_path / "trace.json").read_text()))
     commits = {stretch["name"]: stretch for stretch in found["server", "commit"]}
     frames = {stretch["name"]: stretch for stretch in found["server", "frames"]}
-    assert len(frames) == 3
+    assert len(frames) >= 3  # a program that is held up while it records sends what it has
     assert commits.keys() == frames.keys()
     for name, frame in frames.items():
         assert frame["end"] <= commits[name]["ts"] + 0.001
