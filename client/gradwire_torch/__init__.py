@@ -10,8 +10,6 @@ module of :mod:`gradwire` imports it.
 
 from __future__ import annotations
 
-NAME = "gradwire"
-"""The type of the device in PyTorch."""
 SUPPORTED = "2.13"
 """The versions of PyTorch with this beginning. The registration of devices in Python is experimental in PyTorch."""
 

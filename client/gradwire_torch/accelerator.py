@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import torch
 
-from . import NAME
+from .device_type import NAME
 
 _ANSWERS: Final[dict[str, str]] = {
     "current_device_index": "current_device",

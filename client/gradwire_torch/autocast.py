@@ -10,7 +10,8 @@ import torch
 from gradwire_protocol.autocast import Precision
 from gradwire_protocol.table import TABLE
 
-from . import NAME, devices
+from . import devices
+from .device_type import NAME
 
 _KEY: Final = "AutocastPrivateUse1"
 _ACTS: Final = set(Precision) - {Precision.GIVEN, Precision.REFUSED}

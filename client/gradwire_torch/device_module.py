@@ -9,7 +9,8 @@ import torch
 
 import gradwire as gw
 
-from . import NAME, devices
+from . import devices
+from .device_type import NAME
 from .memory import theirs
 
 Device = torch.device | str | int | None

@@ -9,7 +9,7 @@ import torch
 
 import gradwire as gw
 
-from . import NAME
+from .device_type import NAME
 
 
 def names() -> list[str]:

@@ -14,7 +14,8 @@ from typing import Any, Final
 import torch
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
-from . import NAME, accelerator
+from . import accelerator
+from .device_type import NAME
 
 _KEY: Final = "PrivateUse1"
 _AUTOCAST_KEY: Final = "AutocastPrivateUse1"

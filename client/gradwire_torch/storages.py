@@ -9,7 +9,8 @@ from torch.storage import UntypedStorage, _StorageBase
 
 import gradwire as gw
 
-from . import NAME, devices
+from . import devices
+from .device_type import NAME
 from .dispatch import kernel
 from .memory import on_storage, theirs
 

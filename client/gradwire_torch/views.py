@@ -58,7 +58,7 @@ def view_as_complex(self: torch.Tensor) -> torch.Tensor:
 @kernel("set_.source_Tensor")
 def set_to_tensor(self: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
     """Let a tensor stand for the memory of another."""
-    self.data = view_of(source, source.size(), source.stride(), source.storage_offset())
+    self.data = view_of(source, source.size(), source.stride(), int(source.storage_offset()))
     return self
 
 
