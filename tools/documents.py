@@ -62,7 +62,8 @@ def script(parts: list[Block]) -> str:
 
 
 def programs(page: Path) -> Iterator[list[Block]]:
-    """The Python programs of a page, block by block: one that imports gradwire or PyTorch begins a program, others go on."""
+    """The Python programs of a page, block by block: one that imports gradwire or PyTorch begins a program, others go
+    on."""
     program: list[Block] = []
     for block in blocks(page, "python"):
         if program and _BEGINS.search(block.code):

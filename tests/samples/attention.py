@@ -165,15 +165,15 @@ def flash_attention(make):
     yield Sample(*_qkv(make, lead=()), torch.ones(4, 5).bool().tril(), _state(), False, 0.3, 0.4)
 
 
-def _levels(q, k, scale):
+def _levels(q, k, scale, mask=None):
     """The largest score of each row, and 1 over the sum of what the others' exponentials are of its own."""
-    scores = q @ k.mT * scale
+    scores = q @ k.mT * scale + (0 if mask is None else mask)
     top = scores.amax(-1, keepdim=True)
     return torch.cat([top, 1 / (scores - top).exp().sum(-1, keepdim=True)], -1)
 
 
 def _flash_attention_training(q, k, v, mask, state, is_causal, scale, p):
-    return _flash_attention(q, k, v, mask, state, is_causal, scale, p), _levels(q, k, scale)
+    return _flash_attention(q, k, v, mask, state, is_causal, scale, p), _levels(q, k, scale, mask)
 
 
 @samples(
@@ -183,6 +183,7 @@ def _flash_attention_training(q, k, v, mask, state, is_causal, scale, p):
 def flash_attention_training(make):
     make = make.plain()
     yield Sample(*_qkv(make, out=6), None, None, False, 0.3, 0.0)
+    yield Sample(*_qkv(make, out=6), make(4, 5), None, False, 0.3, 0.0)
     yield Sample(*_qkv(make, cols=11), None, _state(), False, 0.3, 0.4)
 
 
@@ -197,11 +198,12 @@ def _flash_attention_backward(grad, q, k, v, mask, state, levels, is_causal, sca
     tol=(1e-4, 1e-4),
 )  # fmt: skip
 def flash_attention_backward(make):
-    for lead, state in (((2, 3), None), ((), None), ((2,), _state())):
+    added = make(4, 5, requires_grad=False)
+    for lead, mask, state in (((2, 3), None, None), ((), None, None), ((2,), None, _state()), ((2, 3), added, None)):
         q, k, v = (x.detach() for x in _qkv(make, lead, out=6))
-        levels = _levels(q, k, 0.3)
+        levels = _levels(q, k, 0.3, mask)
         g = make(*lead, 4, 6, requires_grad=False)
-        yield Sample(g, q, k, v, None, state, levels, False, 0.3, 0.0 if state is None else 0.4)
+        yield Sample(g, q, k, v, mask, state, levels, False, 0.3, 0.0 if state is None else 0.4)
 
 
 @samples("attention_kept", dtypes=("int64",), ref=lambda state, shape, p: _kept(state, shape, p))

@@ -138,10 +138,23 @@ def _lstm_backward(
     bias = torch.zeros(w_ih.shape[0], dtype=x.dtype)
 
     def layer(x, hx, cx, w_ih, w_hh, b, w_hr, **told):
-        return _lstm(x, hx, cx, w_ih, w_hh, b, bias, w_hr, **told)
+        made = _lstm(x, hx, cx, w_ih, w_hh, b, bias, w_hr, **told)
+        return made if g_cells is None else (*made, _cells_by_steps(x, hx, cx, w_ih, w_hh, b, w_hr))
 
-    given = (x, hx, cx, w_ih, w_hh, bias, w_hr)
-    return _backward(layer, 2, given, (g, g_state, g_cell), reverse, batch_sizes, inputs)
+    given, grads = (x, hx, cx, w_ih, w_hh, bias, w_hr), (g, g_state, g_cell)
+    return _backward(layer, 2, given, grads if g_cells is None else (*grads, g_cells), reverse, batch_sizes, inputs)
+
+
+def _cells_by_steps(x, hx, cx, w_ih, w_hh, bias, w_hr):
+    """The cells after each step of a layer that goes forward, with which PyTorch's layer does not part."""
+    state, cell, cells = hx, cx, []
+    for step in x:
+        i, f, g, o = (step @ w_ih.T + state @ w_hh.T + bias).chunk(4, 1)
+        cell = torch.sigmoid(f) * cell + torch.sigmoid(i) * torch.tanh(g)
+        state = torch.sigmoid(o) * torch.tanh(cell)
+        state = state if w_hr is None else state @ w_hr.T
+        cells.append(cell)
+    return torch.cat(cells)
 
 
 def _plain(*tensors):
@@ -237,6 +250,9 @@ def lstm_layer_backward(make):
             grads = _plain(make(*kept[0].shape), make(batch, outputs), make(batch, 4))
             yield Sample(*grads, None, x.detach(), hx, cx, w_ih, w_hh, w_hr, *kept, *where, True)
             yield Sample(grads[0], None, None, None, x.detach(), hx, cx, w_ih, w_hh, w_hr, *kept, *where, False)
+            if not told:
+                g_cells = make(*kept[2].shape).detach()
+                yield Sample(*grads, g_cells, x.detach(), hx, cx, w_ih, w_hh, w_hr, *kept, *where, True)
 
 
 def _lstm_kept(x, hx, cx, w_ih, w_hh, w_hr, told, b_ih=None, b_hh=None):

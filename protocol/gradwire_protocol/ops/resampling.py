@@ -131,16 +131,24 @@ def interpolate(
     return _between(found, self, shape, nbytes)
 
 
+def _resized(mode: str, dimensions: int) -> str:
+    """The derivative of a gradient of :func:`interpolate`: that again, whose node is called after the mode."""
+    return f"interpolate.{_NODES[mode].format(dimensions)}Backward0(grad0)"
+
+
 @op(
     grad_fn="UpsampleBackwardBackward0", exposed=(), linear=True,
     cost=Cost(lambda c: _steps(c, c.grad, c.extents, c.grad.shape[2:], True)),
 )  # fmt: skip
 @gradients(
-    "((interpolate.UpsampleBicubic2DBackward0(grad0) if mode == 'bicubic'"
-    " else interpolate.UpsampleBilinear2DBackward0(grad0) if mode == 'bilinear'"
-    " else interpolate.UpsampleNearest2DBackward0(grad0)) if not antialias"
-    " else interpolate.UpsampleBilinear2DAaBackward0(grad0)) if not align_corners"
-    " else interpolate.UpsampleLinear1DBackward0(grad0)"
+    "(interpolate.UpsampleBicubic2DAaBackward0(grad0) if mode == 'bicubic'"
+    " else interpolate.UpsampleBilinear2DAaBackward0(grad0)) if antialias"
+    f" else {_resized('bilinear', 2)} if mode == 'bilinear' else {_resized('bicubic', 2)} if mode == 'bicubic'"
+    f" else {_resized('linear', 1)} if mode == 'linear' else {_resized('trilinear', 3)} if mode == 'trilinear'"
+    f" else ({_resized('nearest', 2)} if grad.ndim == 4 else {_resized('nearest', 1)} if grad.ndim == 3"
+    f" else {_resized('nearest', 3)}) if mode == 'nearest'"
+    f" else {_resized('nearest-exact', 2)} if grad.ndim == 4 else {_resized('nearest-exact', 1)} if grad.ndim == 3"
+    f" else {_resized('nearest-exact', 3)}"
 )
 def interpolate_backward(
     grad: Tensor, extents: tuple[int, ...], mode: str, align_corners: bool, scales: tuple[float, ...] | None,
