@@ -19,8 +19,8 @@ from . import NAME, accelerator
 _KEY: Final = "PrivateUse1"
 _AUTOCAST_KEY: Final = "AutocastPrivateUse1"
 _SUBJECTS: Final = (
-    "activations", "convolution", "creation", "fourier", "indexing", "linear_algebra", "losses", "normalization",
-    "optimizers", "pooling", "random_numbers", "ranges", "recurrent", "reductions", "resampling", "views",
+    "activations", "attention", "convolution", "creation", "fourier", "indexing", "linear_algebra", "losses", "normalization",
+    "optimizers", "pooling", "quantization", "random_numbers", "ranges", "recurrent", "reductions", "resampling", "segments", "views",
 )  # fmt: skip
 """Modules that register operations as they are imported."""
 _libraries: Final[list[Any]] = []
@@ -37,6 +37,8 @@ def install() -> None:
     anything = torch.library.Library("_", "IMPL")
     anything.fallback(run, _KEY)
     anything.fallback(torch.library.fallthrough_kernel, _AUTOCAST_KEY)
+    for kind in ("Sparse", "SparseCsr", "Quantized"):
+        anything.fallback(partial(_refuse, kind), f"{kind}{_KEY}")
     aten = torch.library.Library("aten", "IMPL")
     for name in _composed_of_out_forms():
         _register(aten, name)
@@ -46,6 +48,11 @@ def install() -> None:
 def run(op: Any, *args: Any, **kwargs: Any) -> Any:
     """Compute an operation on tensors of the device."""
     return (_run or _load())(op, *args, **kwargs)
+
+
+def _refuse(kind: str, op: Any, *args: Any, **kwargs: Any) -> Any:
+    """Another layout than that of tensors of the device."""
+    raise NotImplementedError(f"{op}: tensors of gradwire are not {kind.removesuffix('Csr').lower()}")
 
 
 def _load() -> Callable[..., Any]:
@@ -88,9 +95,14 @@ def _has(name: str, key: str) -> bool:
 
 def _composed_of_out_forms() -> list[str]:
     """The operations that PyTorch computes by the ``out=`` forms of the device, where it has none of its own; but for
-    those that only change shape and strides, which are PyTorch's."""
+    those that only change shape and strides, or copy a view, which are PyTorch's."""
     names = [name for name in _names() if _has(name, "CompositeExplicitAutogradNonFunctional")]
-    return [name for name in names if torch.Tag.inplace_view not in _op(name).tags]
+    return [name for name in names if torch.Tag.inplace_view not in _op(name).tags and not _copies_a_view(name)]
+
+
+def _copies_a_view(name: str) -> bool:
+    base = name.partition(".")[0]
+    return base == "copy" or (base.endswith("_copy") and torch.Tag.view_copy in _op(name).tags)
 
 
 def _with_kernels(kernels: Container[str]) -> list[str]:
