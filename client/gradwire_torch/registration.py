@@ -19,8 +19,9 @@ from . import NAME, accelerator
 _KEY: Final = "PrivateUse1"
 _AUTOCAST_KEY: Final = "AutocastPrivateUse1"
 _SUBJECTS: Final = (
-    "activations", "attention", "convolution", "creation", "fourier", "indexing", "linear_algebra", "losses", "normalization",
-    "optimizers", "pooling", "quantization", "random_numbers", "ranges", "recurrent", "reductions", "resampling", "segments", "views",
+    "activations", "attention", "convolution", "creation", "fourier", "indexing", "linear_algebra", "losses",
+    "normalization", "optimizers", "pooling", "quantization", "random_numbers", "ranges", "recurrent", "reductions",
+    "resampling", "segments", "views",
 )  # fmt: skip
 """Modules that register operations as they are imported."""
 _libraries: Final[list[Any]] = []
