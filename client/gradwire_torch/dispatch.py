@@ -7,6 +7,7 @@ a warning. What has a counterpart with another form, which writes to its first a
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable
 from typing import Any, Final
@@ -16,8 +17,10 @@ import torch
 import gradwire as gw
 
 from . import host
+from .devices import place
 from .dtypes import OURS
 from .functions import adapted, named
+from .generators import with_generator
 from .memory import ours, plain, theirs, upload
 
 Kernel = Callable[..., Any]
@@ -53,7 +56,7 @@ def run(op: Any, *args: Any, **kwargs: Any) -> Any:
     """Compute an operation on tensors of the device."""
     found = _FOUND.get(op)
     if found is None:
-        found = _FOUND[op] = _find(op)
+        found = _FOUND[op] = with_generator(op, _find(op))
     return found(*args, **kwargs)
 
 
@@ -138,9 +141,15 @@ def gradients_by(function: Kernel, args: list[Any], by: list[int], grad: Any) ->
 def translated(function: Kernel) -> Kernel:
     """A function of gradwire's tensors, for PyTorch's."""
 
+    placed = _takes_device(function)
+
     def call(*args: Any, **kwargs: Any) -> Any:
-        for name in _PLACES if kwargs else ():
-            kwargs.pop(name, None)
+        if kwargs:
+            for name in _WITHOUT_EFFECT:
+                kwargs.pop(name, None)
+            device = kwargs.pop("device", None)
+            if device is not None and placed:
+                kwargs["device"] = place(device)
         passed = [given(a) for a in args]
         found = function(*passed, **{k: given(v) for k, v in kwargs.items()})
         if isinstance(found, gw.Tensor) and any(found is a for a in passed):
@@ -150,7 +159,15 @@ def translated(function: Kernel) -> Kernel:
     return call
 
 
-_PLACES: Final = ("device", "layout", "pin_memory", "non_blocking")
+_WITHOUT_EFFECT: Final = ("layout", "pin_memory", "non_blocking")
+
+
+def _takes_device(function: Kernel) -> bool:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:
+        return False
+    return any(p.name == "device" or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
 def given(value: Any) -> Any:
@@ -163,8 +180,6 @@ def given(value: Any) -> Any:
         return OURS[value]
     if isinstance(value, torch.memory_format):
         return MEMORY_FORMATS[value]
-    if isinstance(value, torch.Generator):
-        return host.generator(value)
     return value
 
 

@@ -79,15 +79,15 @@ def _elsewhere(tensor: torch.Tensor) -> gw.Tensor:
     )
 
 
-def upload(tensor: torch.Tensor) -> gw.Tensor:
-    """A copy of a tensor of the CPU on the server."""
+def upload(tensor: torch.Tensor, where: str = "cpu") -> gw.Tensor:
+    """A copy of a tensor of the CPU on the server, on the device with this name of gradwire's."""
     source = tensor.detach().resolve_conj().resolve_neg()
     if source._is_zerotensor():
         source = source.clone()
     if source.dtype in _BY_BITS:
         bits, own = _BY_BITS[source.dtype]
-        return gw.from_numpy(source.contiguous().view(bits).numpy()).view(own)
-    return gw.from_numpy(source.numpy())
+        return gw.tensor(source.contiguous().view(bits).numpy(), device=where).view(own)
+    return gw.tensor(source.numpy(), device=where)
 
 
 _BY_BITS: Final = {

@@ -104,4 +104,4 @@ def batch_norm_with_update(
 ) -> Any:
     """In training; the last result is what a kernel would reserve, and is empty."""
     args = [given(a) for a in (input, weight, bias, running_mean, running_var, True, momentum, eps)]
-    return returned((*gw.native_batch_norm(*args), gw.empty(0, dtype=gw.uint8)))
+    return returned((*gw.native_batch_norm(*args), args[0].new_empty(0, dtype=gw.uint8)))

@@ -14,7 +14,7 @@ from typing import Any, Final
 import torch
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
-from . import NAME, accelerator
+from . import NAME, accelerator, generators
 
 _KEY: Final = "PrivateUse1"
 _AUTOCAST_KEY: Final = "AutocastPrivateUse1"
@@ -34,6 +34,7 @@ def install() -> None:
     """Register everything, once."""
     _setup_privateuseone_for_python_backend(NAME, backend_module=_LateModule(f"{__package__}.device_module"))
     accelerator.install()
+    generators.install()
     anything = torch.library.Library("_", "IMPL")
     anything.fallback(run, _KEY)
     anything.fallback(torch.library.fallthrough_kernel, _AUTOCAST_KEY)
@@ -52,11 +53,13 @@ def _load() -> Callable[..., Any]:
     """Import what computes, and register what it has beside PyTorch's compositions."""
     global _run
     if _run is None:
-        from . import autocast, dispatch, storages, taped
+        from . import autocast, call_sites, dispatch, engine, storages, taped
 
         for subject in _SUBJECTS:
             import_module(f".{subject}", __package__)
         storages.install()
+        engine.install()
+        call_sites.install()
         aten = torch.library.Library("aten", "IMPL")
         for name in _with_kernels(dispatch.KERNELS.keys() | dispatch.COMPUTED.keys()):
             _register(aten, name)
