@@ -78,24 +78,31 @@ def synchronize(device: Device = None) -> None:
 # Memory
 
 
+def _held() -> dict[str, int]:
+    """What the session holds, in bytes, by name. One round trip."""
+    return gw.current_session().memory()
+
+
 def memory_allocated(device: Device = None) -> int:
     """Bytes that the session's tensors hold."""
-    return gw.cuda.memory_allocated()
+    return _held()["live_bytes"]
 
 
 def max_memory_allocated(device: Device = None) -> int:
     """The most that :func:`memory_allocated` told since the session began, or since the last reset."""
-    return gw.cuda.max_memory_allocated()
+    return _held()["peak_bytes"]
 
 
 def memory_reserved(device: Device = None) -> int:
     """Bytes that the session's tensors hold, and those that the server keeps for tensors to come."""
-    return gw.cuda.memory_reserved()
+    found = _held()
+    return found["live_bytes"] + found["pooled_bytes"]
 
 
 def max_memory_reserved(device: Device = None) -> int:
     """The most that :func:`memory_reserved` told since the session began."""
-    return gw.cuda.max_memory_reserved()
+    found = _held()
+    return max(found["peak_bytes"], found["live_bytes"] + found["pooled_bytes"])
 
 
 def memory_stats(device: Device = None) -> dict[str, int]:
@@ -105,7 +112,7 @@ def memory_stats(device: Device = None) -> dict[str, int]:
 
 def reset_peak_memory_stats(device: Device = None) -> None:
     """Let the peaks begin anew."""
-    gw.cuda.reset_peak_memory_stats()
+    gw.current_session().reset_peak_memory()
 
 
 def mem_get_info(device: Device = None) -> tuple[int, int]:
