@@ -19,7 +19,7 @@ from . import NAME, accelerator
 _KEY: Final = "PrivateUse1"
 _AUTOCAST_KEY: Final = "AutocastPrivateUse1"
 _SUBJECTS: Final = (
-    "activations", "convolution", "creation", "fourier", "indexing", "linear_algebra", "losses", "normalization",
+    "activations", "convolution", "creation", "foreach", "fourier", "indexing", "linear_algebra", "losses", "normalization",
     "optimizers", "pooling", "random_numbers", "ranges", "recurrent", "reductions", "resampling", "views",
 )  # fmt: skip
 """Modules that register operations as they are imported."""
