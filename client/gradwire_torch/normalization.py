@@ -12,7 +12,9 @@ from .dispatch import computes, given, gradients_by, kernel, returned, write
 
 @computes("native_layer_norm")
 def layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
-    return gw.native_layer_norm(input, tuple(normalized_shape), weight, bias, eps)
+    if input.dtype.is_low_precision:  # PyTorch's statistics are of the input's dtype
+        return gw.native_layer_norm(input, normalized_shape, weight, bias, eps)
+    return call("layer_norm_training", input, normalized_shape, weight, bias, eps)
 
 
 @computes("native_layer_norm_backward")

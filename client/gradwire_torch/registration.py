@@ -19,13 +19,15 @@ from . import NAME, accelerator, generators
 _KEY: Final = "PrivateUse1"
 _AUTOCAST_KEY: Final = "AutocastPrivateUse1"
 _SUBJECTS: Final = (
-    "activations", "convolution", "creation", "fourier", "indexing", "linear_algebra", "losses", "normalization",
+    "activations", "convolution", "creation", "foreach", "fourier", "indexing", "linear_algebra", "losses", "normalization",
     "optimizers", "pooling", "random_numbers", "ranges", "recurrent", "reductions", "resampling", "views",
 )  # fmt: skip
 """Modules that register operations as they are imported."""
 _libraries: Final[list[Any]] = []
 """What is registered stays as long as these do."""
-_run: Callable[..., Any] | None = None
+FOUND: Final[dict[int, Callable[..., Any]]] = {}
+"""By the identity of an operation, which PyTorch never frees: what computes it."""
+_find: Callable[[Any], Callable[..., Any]] | None = None
 _seed: int | None = None
 """What the device's random numbers start with when it is used."""
 
@@ -46,13 +48,13 @@ def install() -> None:
 
 def run(op: Any, *args: Any, **kwargs: Any) -> Any:
     """Compute an operation on tensors of the device."""
-    return (_run or _load())(op, *args, **kwargs)
+    return (FOUND.get(id(op)) or (_find or _load())(op))(*args, **kwargs)
 
 
-def _load() -> Callable[..., Any]:
+def _load() -> Callable[[Any], Callable[..., Any]]:
     """Import what computes, and register what it has beside PyTorch's compositions."""
-    global _run
-    if _run is None:
+    global _find
+    if _find is None:
         from . import autocast, call_sites, dispatch, engine, storages, taped
 
         for subject in _SUBJECTS:
@@ -65,10 +67,10 @@ def _load() -> Callable[..., Any]:
             _register(aten, name)
         taped.install(aten)
         _libraries.extend([aten, *autocast.install()])
-        _run = dispatch.run
+        _find = dispatch.found_for
         if _seed is not None:
             import_module(f"{__package__}.device_module").manual_seed(_seed)
-    return _run
+    return _find
 
 
 def _register(library: Any, name: str) -> None:
@@ -122,7 +124,7 @@ class _LateModule(ModuleType):
     def manual_seed_all(self, seed: int) -> None:
         """PyTorch calls it whenever a program seeds it. A device that nobody uses yet is not connected for that."""
         global _seed
-        if _run is None:
+        if _find is None:
             _seed = seed
         else:
             import_module(self.__name__).manual_seed(seed)
