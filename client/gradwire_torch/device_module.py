@@ -11,6 +11,7 @@ import gradwire as gw
 
 from . import NAME, devices
 from .memory import theirs
+from .registration import forked
 
 Device = torch.device | str | int | None
 
@@ -173,7 +174,7 @@ def is_bf16_supported() -> bool:
 
 
 def _is_in_bad_fork() -> bool:
-    return False
+    return forked()
 
 
 # Streams: there is one, and it is in order

@@ -5,6 +5,7 @@ A program that only imports PyTorch pays for the registration alone, and connect
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Container
 from functools import partial
 from importlib import import_module
@@ -44,6 +45,23 @@ def install() -> None:
     for name in _composed_of_out_forms():
         _register(aten, name)
     _libraries.extend([anything, aten])
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_refuse_all)
+
+
+def _refuse_all() -> None:
+    """In a process forked from one that uses the device, nothing is computed on it."""
+    global _find
+    if _find is not None:
+        from . import processes
+
+        FOUND.clear()
+        _find = processes.refuse
+
+
+def forked() -> bool:
+    """Whether this process was forked from one that uses the device."""
+    return _find is not None and _find.__name__ == "refuse"
 
 
 def run(op: Any, *args: Any, **kwargs: Any) -> Any:
@@ -55,13 +73,14 @@ def _load() -> Callable[[Any], Callable[..., Any]]:
     """Import what computes, and register what it has beside PyTorch's compositions."""
     global _find
     if _find is None:
-        from . import autocast, call_sites, dispatch, engine, storages, taped
+        from . import autocast, call_sites, dispatch, engine, processes, storages, taped
 
         for subject in _SUBJECTS:
             import_module(f".{subject}", __package__)
         storages.install()
         engine.install()
         call_sites.install()
+        processes.install()
         aten = torch.library.Library("aten", "IMPL")
         for name in _with_kernels(dispatch.KERNELS.keys() | dispatch.COMPUTED.keys()):
             _register(aten, name)
@@ -119,7 +138,7 @@ class _LateModule(ModuleType):
         return getattr(import_module(self.__name__), name)
 
     def _is_in_bad_fork(self) -> bool:
-        return False
+        return forked()
 
     def manual_seed_all(self, seed: int) -> None:
         """PyTorch calls it whenever a program seeds it. A device that nobody uses yet is not connected for that."""
