@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Final
 
@@ -14,6 +15,9 @@ from .memory import theirs
 from .registration import forked
 
 Device = torch.device | str | int | None
+
+_initialized: Final = True
+"""PyTorch asks so whether there is a state of random numbers to keep while it computes a part again."""
 
 
 def is_available() -> bool:
@@ -161,6 +165,17 @@ def get_rng_state(device: Device = None) -> torch.Tensor:
 def set_rng_state(new_state: torch.Tensor, device: Device = None) -> None:
     """Restore the state of the random numbers."""
     gw.set_rng_state(gw.from_numpy(new_state.numpy()))
+
+
+def get_rng_state_all() -> list[torch.Tensor]:
+    """The states of all devices: they have one."""
+    return [get_rng_state()]
+
+
+def set_rng_state_all(new_states: Iterable[torch.Tensor]) -> None:
+    """Restore what :func:`get_rng_state_all` returned."""
+    for state in new_states:
+        set_rng_state(state)
 
 
 def get_amp_supported_dtype() -> list[torch.dtype]:
