@@ -19,7 +19,7 @@ class Classifier(L.LightningModule):
     def __init__(self, width=16):
         super().__init__()
         self.save_hyperparameters()
-        self.net = fill(nn.Sequential(nn.Linear(6, width), nn.Tanh(), nn.Linear(width, 3)))
+        self.net = fill(nn.Sequential(nn.Linear(6, width), nn.Tanh(), nn.Linear(width, 3)), device="cpu")
         self.losses = []
 
     def forward(self, values):
@@ -40,7 +40,7 @@ class Classifier(L.LightningModule):
 
 
 L.seed_everything(0, verbose=False)
-loader = DataLoader(TensorDataset(normal(16, 6), integers(3, 16)), batch_size=4)
+loader = DataLoader(TensorDataset(normal(16, 6, device="cpu"), integers(3, 16, device="cpu")), batch_size=4)
 with tempfile.TemporaryDirectory() as folder:
     keeping = ModelCheckpoint(folder, monitor="val_loss")
     trainer = L.Trainer(
@@ -58,7 +58,7 @@ with tempfile.TemporaryDirectory() as folder:
     best = Classifier.load_from_checkpoint(keeping.best_model_path)
     validated = trainer.validate(best, loader, verbose=False)[0]["val_loss"]
     name = os.path.basename(keeping.best_model_path)
-    predicted = torch.cat(trainer.predict(best, DataLoader(normal(8, 6, seed=1), batch_size=4)))
+    predicted = torch.cat(trainer.predict(best, DataLoader(normal(8, 6, seed=1, device="cpu"), batch_size=4)))
 tell(
     losses=model.losses,
     best=keeping.best_model_score,
