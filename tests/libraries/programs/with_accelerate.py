@@ -1,5 +1,6 @@
 """A training loop prepared by an Accelerator: accumulation, clipping, schedule, gathering, state on disk."""
 
+import os
 import tempfile
 
 import torch
@@ -10,8 +11,9 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
+os.environ["ACCELERATE_TORCH_DEVICE"] = DEVICE
 set_seed(0)
-accelerator = Accelerator(cpu=DEVICE == "cpu", gradient_accumulation_steps=2)
+accelerator = Accelerator(gradient_accumulation_steps=2)
 model = fill(nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 3)), device="cpu")
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 loader = DataLoader(TensorDataset(normal(16, 6, device="cpu"), integers(3, 16, device="cpu")), batch_size=4)

@@ -6,13 +6,45 @@ import warnings
 
 import lightning as L
 import torch
+from lightning.pytorch.accelerators import Accelerator
 from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
-from numpy_numbers import fill, integers, normal, tell
+from lightning.pytorch.strategies import SingleDeviceStrategy
+from numpy_numbers import DEVICE, fill, integers, normal, tell
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
 warnings.filterwarnings("ignore")
+
+
+class OneDevice(Accelerator):
+    """A device that Lightning does not know."""
+
+    def setup_device(self, device):
+        assert device.type == DEVICE
+
+    def teardown(self):
+        pass
+
+    @staticmethod
+    def parse_devices(devices):
+        return devices
+
+    @staticmethod
+    def get_parallel_devices(devices):
+        return [torch.device(DEVICE)]
+
+    @staticmethod
+    def auto_device_count():
+        return 1
+
+    @staticmethod
+    def is_available():
+        return True
+
+    @staticmethod
+    def name():
+        return DEVICE
 
 
 class Classifier(L.LightningModule):
@@ -45,7 +77,7 @@ with tempfile.TemporaryDirectory() as folder:
     keeping = ModelCheckpoint(folder, monitor="val_loss")
     trainer = L.Trainer(
         max_epochs=3,
-        accelerator="cpu",
+        strategy=SingleDeviceStrategy(torch.device(DEVICE), OneDevice()),
         logger=False,
         enable_progress_bar=False,
         gradient_clip_val=1.0,

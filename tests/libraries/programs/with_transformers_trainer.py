@@ -1,5 +1,6 @@
 """The Trainer trains a GPT-2 with schedule, accumulation and clipping, evaluates it, and resumes from a checkpoint."""
 
+import os
 import tempfile
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy_numbers import DEVICE, fill, tell
 from torch.utils.data import Dataset, SequentialSampler
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
 
+os.environ["ACCELERATE_TORCH_DEVICE"] = DEVICE
 tokens = np.random.default_rng(0).integers(50, size=(16, 8))
 
 
