@@ -6,7 +6,7 @@ A program that only imports PyTorch pays for the registration alone, and connect
 from __future__ import annotations
 
 from collections.abc import Callable, Container
-from functools import partial
+from functools import partial, wraps
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Final
@@ -35,6 +35,7 @@ def install() -> None:
     _setup_privateuseone_for_python_backend(NAME, backend_module=_LateModule(f"{__package__}.device_module"))
     accelerator.install()
     parameters.install()
+    torch.set_default_dtype = _set_default_dtype  # type: ignore[assignment]
     anything = torch.library.Library("_", "IMPL")
     anything.fallback(run, _KEY)
     anything.fallback(torch.library.fallthrough_kernel, _AUTOCAST_KEY)
@@ -47,6 +48,25 @@ def install() -> None:
 def run(op: Any, *args: Any, **kwargs: Any) -> Any:
     """Compute an operation on tensors of the device."""
     return (_run or _load())(op, *args, **kwargs)
+
+
+_plain_set_default_dtype: Final[Any] = torch.set_default_dtype
+
+
+@wraps(_plain_set_default_dtype)
+def _set_default_dtype(d: torch.dtype) -> None:
+    """PyTorch's default dtype is gradwire's too: it is what integers become."""
+    _plain_set_default_dtype(d)
+    if _run is not None:
+        _follow_default_dtype()
+
+
+def _follow_default_dtype() -> None:
+    import gradwire as gw
+
+    from .dtypes import OURS
+
+    gw.set_default_dtype(OURS[torch.get_default_dtype()])
 
 
 def _load() -> Callable[..., Any]:
@@ -64,6 +84,7 @@ def _load() -> Callable[..., Any]:
         taped.install(aten)
         _libraries.extend([aten, *autocast.install()])
         _run = dispatch.run
+        _follow_default_dtype()
         if _seed is not None:
             import_module(f"{__package__}.device_module").manual_seed(_seed)
     return _run
