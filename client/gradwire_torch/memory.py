@@ -227,7 +227,14 @@ def theirs(tensor: gw.Tensor) -> torch.Tensor:
 
 
 def view_of(tensor: torch.Tensor, size: Any, stride: Any, offset: int) -> torch.Tensor:
-    """A tensor on the storage of another, of its dtype. The offset counts from the beginning of the storage."""
+    """A tensor on the storage of another, of its dtype. The offset counts from the beginning of the storage.
+
+    Like PyTorch's views, it is a tensor of inference mode where the other one is, whatever the mode is now.
+    """
+    inference = tensor.is_inference()
+    if inference is not torch.is_inference_mode_enabled():
+        with torch.inference_mode(inference):
+            return _reinterpret(tensor, size, stride, offset - tensor.storage_offset())  # type: ignore[no-any-return]
     made: torch.Tensor = _reinterpret(tensor, size, stride, offset - tensor.storage_offset())
     return made
 
@@ -240,6 +247,10 @@ def memory_of(tensor: torch.Tensor) -> Memory:
 
 def same_memory(tensor: torch.Tensor, dtype: torch.dtype, size: Any, stride: Any, offset: int) -> torch.Tensor:
     """A tensor of another dtype on the memory of another."""
+    inference = tensor.is_inference()
+    if inference is not torch.is_inference_mode_enabled():
+        with torch.inference_mode(inference):
+            return on_storage(tensor.untyped_storage(), tensor.device.index, dtype, size, stride, offset)
     return on_storage(tensor.untyped_storage(), tensor.device.index, dtype, size, stride, offset)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Container
-from functools import partial
+from functools import partial, wraps
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Final
@@ -15,7 +15,7 @@ from typing import Any, Final
 import torch
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
-from . import NAME, accelerator, generators
+from . import NAME, accelerator, generators, parameters
 
 _KEY: Final = "PrivateUse1"
 _AUTOCAST_KEY: Final = "AutocastPrivateUse1"
@@ -38,6 +38,8 @@ def install() -> None:
     _setup_privateuseone_for_python_backend(NAME, backend_module=_LateModule(f"{__package__}.device_module"))
     accelerator.install()
     generators.install()
+    parameters.install()
+    torch.set_default_dtype = _set_default_dtype  # type: ignore[assignment]
     anything = torch.library.Library("_", "IMPL")
     anything.fallback(run, _KEY)
     anything.fallback(torch.library.fallthrough_kernel, _AUTOCAST_KEY)
@@ -69,6 +71,25 @@ def run(op: Any, *args: Any, **kwargs: Any) -> Any:
     return (FOUND.get(id(op)) or (_find or _load())(op))(*args, **kwargs)
 
 
+_plain_set_default_dtype: Final[Any] = torch.set_default_dtype
+
+
+@wraps(_plain_set_default_dtype)
+def _set_default_dtype(d: torch.dtype) -> None:
+    """PyTorch's default dtype is gradwire's too: it is what integers become."""
+    _plain_set_default_dtype(d)
+    if _find is not None:
+        _follow_default_dtype()
+
+
+def _follow_default_dtype() -> None:
+    import gradwire as gw
+
+    from .dtypes import OURS
+
+    gw.set_default_dtype(OURS[torch.get_default_dtype()])
+
+
 def _load() -> Callable[[Any], Callable[..., Any]]:
     """Import what computes, and register what it has beside PyTorch's compositions."""
     global _find
@@ -87,6 +108,7 @@ def _load() -> Callable[[Any], Callable[..., Any]]:
         taped.install(aten)
         _libraries.extend([aten, *autocast.install()])
         _find = dispatch.found_for
+        _follow_default_dtype()
         if _seed is not None:
             import_module(f"{__package__}.device_module").manual_seed(_seed)
     return _find
