@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from gradwire._core.context.call_sites import user_depth
+
 from .memory import download, ours, theirs, upload
 
 
@@ -25,7 +27,7 @@ def computed_on_the_host(op: Any) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         warnings.warn(
             f"{name} is not an operation of the server: its tensors are fetched, and it is computed here on the CPU",
-            ComputedHere, stacklevel=2,
+            ComputedHere, stacklevel=user_depth(),
         )  # fmt: skip
         moved = {names[i]: value for i, value in enumerate(args)} | kwargs
         fetched = {k: _fetched(v) for k, v in moved.items()}
@@ -85,8 +87,3 @@ def refusing(op: Any) -> Callable[..., Any]:
         raise NotImplementedError(f"{op} makes a view that tensors of gradwire do not have")
 
     return call
-
-
-def generator(given: torch.Generator) -> Any:
-    """gradwire's generator for one of PyTorch's."""
-    raise NotImplementedError("a generator of PyTorch's cannot draw on the server: use torch.gradwire.manual_seed")

@@ -13,7 +13,7 @@ from .dispatch import computes, given, gradients_by, kernel, returned, write
 @computes("native_layer_norm")
 def layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
     """The result, mean and reciprocal deviation; these are wide, as PyTorch's are on every device but the CPU."""
-    return call("layer_norm_training", input, tuple(normalized_shape), weight, bias, eps)
+    return call("layer_norm_training", input, normalized_shape, weight, bias, eps)
 
 
 @computes("native_layer_norm_backward")
@@ -51,7 +51,7 @@ def group_norm_backward(
 
 @computes("_fused_rms_norm")
 def rms_norm(input: Any, normalized_shape: Any, weight: Any, eps: float | None) -> Any:
-    return call("rms_norm_training", input, tuple(normalized_shape), weight, eps)
+    return call("rms_norm_training", input, normalized_shape, weight, eps)
 
 
 @computes("_fused_rms_norm_backward")
@@ -134,7 +134,7 @@ def batch_norm_with_update(
 ) -> Any:
     """In training; the last result is what a kernel would reserve, and is empty."""
     args = [given(a) for a in (input, weight, bias, running_mean, running_var, True, momentum, eps)]
-    return returned((*_of_batch(*args), gw.empty(0, dtype=gw.uint8)))
+    return returned((*_of_batch(*args), args[0].new_empty(0, dtype=gw.uint8)))
 
 
 @kernel("_batch_norm_with_update.out")

@@ -19,13 +19,15 @@ def _reduced(data: Any, reduce: str, lengths: Any, axis: int, initial: Any) -> A
     how, neutral = _HOW[reduce]
     count = lengths.shape[-1]
     ends = lengths.cumsum(-1)
-    places = gw.arange(data.shape[axis], dtype=ends.dtype).expand((*ends.shape[:-1], data.shape[axis]))
+    places = gw.arange(data.shape[axis], dtype=ends.dtype, device=data.device).expand(
+        (*ends.shape[:-1], data.shape[axis])
+    )
     segments = gw.searchsorted(ends, places.contiguous(), right=True)
     rest = (1,) * (data.ndim - axis - 1)
     segments = segments.reshape((*segments.shape, *rest)).expand(tuple(data.shape))
     shape = list(data.shape)
     shape[axis] = count + 1  # the last one takes what is in no segment
-    start = gw.full(shape, neutral if initial is None else initial, dtype=data.dtype)
+    start = data.new_full(shape, neutral if initial is None else initial)
     found = start.scatter_reduce(axis, segments, data, how).narrow(axis, 0, count)
     if reduce != "mean":
         return found

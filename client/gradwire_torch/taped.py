@@ -113,7 +113,15 @@ class _Node(torch.autograd.Function):
             [r for r, _ in pairs], list(leaves.values()), [g for _, g in pairs], retain_graph=True, allow_unused=True
         )
         by = dict(zip(leaves, asked, strict=True))
-        return (None, None, None, *(None if by.get(i) is None else theirs(by[i]) for i in range(len(kept))))
+        made, vectors = [], set()
+        for i in range(len(kept)):
+            one = by.get(i)
+            if one is not None and one.ndim == 1:
+                if one.shape in vectors:  # the biases of a recurrent layer have one gradient, which each may change
+                    one = one.clone()
+                vectors.add(one.shape)
+            made.append(None if one is None else theirs(one))
+        return None, None, None, *made
 
 
 def _composed(ctx: Any, kept: Any, grads: Any) -> list[Any]:
