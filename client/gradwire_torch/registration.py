@@ -21,7 +21,7 @@ _KEY: Final = "PrivateUse1"
 _AUTOCAST_KEY: Final = "AutocastPrivateUse1"
 _SUBJECTS: Final = (
     "activations", "attention", "convolution", "creation", "foreach", "fourier", "indexing", "linear_algebra",
-    "losses", "normalization", "optimizers", "pooling", "quantization", "random_numbers", "ranges", "recurrent", 
+    "losses", "normalization", "optimizers", "pooling", "quantization", "random_numbers", "ranges", "recurrent",
     "reductions", "resampling", "segments", "views",
 )  # fmt: skip
 """Modules that register operations as they are imported."""

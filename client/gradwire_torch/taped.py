@@ -22,7 +22,7 @@ from .dispatch import given, returned
 from .memory import ours, theirs
 
 Suits = Callable[..., bool]
-_hooks_on_what_is_saved: Final[Any] = torch._C._autograd._top_saved_tensors_default_hooks  # type: ignore[attr-defined]
+_hooks_on_what_is_saved: Final[Any] = torch._C._autograd._top_saved_tensors_default_hooks
 
 TAPED: Final[dict[str, tuple[Callable[..., Any], Suits]]] = {}
 """By the name of an operation: gradwire's function with the same arguments, and whether it takes some of these."""
