@@ -33,6 +33,22 @@ def install() -> None:
         plain = getattr(torch.accelerator, name, None)
         if plain is not None:
             setattr(torch.accelerator, name, _answering(plain, answer))
+    tensor: Any = torch.Tensor
+    tensor.pin_memory, tensor.is_pinned = _pinned(tensor.pin_memory, None), _pinned(tensor.is_pinned, False)
+
+
+def _pinned(plain: Callable[..., Any], answer: bool | None) -> Callable[..., Any]:
+    """A method of tensors that asks for the accelerator's pinned memory: a tensor is its own copy there, since what is
+    sent to the server is copied at once."""
+
+    @wraps(plain)
+    def call(self: torch.Tensor, device: Any = None) -> Any:
+        wanted = torch.accelerator.current_accelerator() if device is None else torch.device(device)
+        if wanted is None or wanted.type != NAME or torch.overrides.has_torch_function((self,)):
+            return plain(self) if device is None else plain(self, device)
+        return self if answer is None else answer
+
+    return call
 
 
 def _answering(plain: Callable[..., Any], answer: str) -> Callable[..., Any]:

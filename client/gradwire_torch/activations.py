@@ -62,6 +62,14 @@ def sigmoid_backward(grad_output: Any, output: Any) -> Any:
     return call("sigmoid_backward", grad_output, output)
 
 
+@computes("glu_jvp")
+def glu_jvp(glu: Any, x: Any, dx: Any, dim: int) -> Any:
+    """The derivative of a gated linear unit in a direction."""
+    gate = gw.chunk(x, 2, dim)[1].sigmoid()
+    along, across = gw.chunk(dx, 2, dim)
+    return along * gate + glu * across * (1 - gate)
+
+
 @computes("_softmax")
 def softmax(self: Any, dim: int, half_to_float: bool) -> Any:
     return gw.softmax(self.float() if half_to_float else self, dim)

@@ -9,24 +9,26 @@ from torch._prims_common import is_non_overlapping_and_dense_or_false
 
 import gradwire as gw
 
+from .devices import place
 from .dispatch import MEMORY_FORMATS, kernel
 from .dtypes import OURS
 from .memory import download, ours, plain, theirs, upload, view_of
 
 
 @kernel("empty.memory_format")
-def empty(size: Any, *, dtype: Any = None, memory_format: Any = None, **_: Any) -> torch.Tensor:
+def empty(size: Any, *, dtype: Any = None, device: Any = None, memory_format: Any = None, **_: Any) -> torch.Tensor:
     """Zeros: gradwire has no uninitialised memory."""
-    made = gw.empty(tuple(size), dtype=OURS[dtype or torch.get_default_dtype()])
+    made = gw.empty(tuple(size), dtype=OURS[dtype or torch.get_default_dtype()], device=place(device))
     if memory_format not in (None, torch.contiguous_format, torch.preserve_format):
         made = made.contiguous(memory_format=MEMORY_FORMATS[memory_format])
     return theirs(made)
 
 
 @kernel("empty_strided")
-def empty_strided(size: Any, stride: Any, *, dtype: Any = None, **_: Any) -> torch.Tensor:
+def empty_strided(size: Any, stride: Any, *, dtype: Any = None, device: Any = None, **_: Any) -> torch.Tensor:
     """Zeros with strides."""
-    return theirs(gw.empty_strided(tuple(size), tuple(stride), dtype=OURS[dtype or torch.get_default_dtype()]))
+    wanted = OURS[dtype or torch.get_default_dtype()]
+    return theirs(gw.empty_strided(tuple(size), tuple(stride), dtype=wanted, device=place(device)))
 
 
 @kernel("_copy_from")
@@ -35,7 +37,7 @@ def copy_from(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False)
     if dst.device.type == "cpu":
         dst.copy_(download(plain(self)))
     elif self.device.type == "cpu":
-        plain_write(dst, upload(self))
+        plain_write(dst, upload(self, place(dst.device)))
     else:
         plain_write(dst, plain(self))
     return dst
@@ -71,27 +73,28 @@ def to_copy(
     wanted = self.device if device is None else torch.device(device)
     order = {} if memory_format is None else {"memory_format": memory_format}
     if self.device.type == "cpu":
-        return _sent(self, dtype, memory_format)
+        return _sent(self, dtype, memory_format, place(wanted))
     if wanted.type == "cpu":
         found = download(plain(self))
         return found if dtype is None else found.to(dtype, **order)
-    return theirs(_in(plain(self), dtype, memory_format, False))
+    return theirs(_in(plain(self), dtype, memory_format, True, None if wanted == self.device else place(wanted)))
 
 
-def _sent(source: torch.Tensor, dtype: Any, memory_format: Any) -> torch.Tensor:
+def _sent(source: torch.Tensor, dtype: Any, memory_format: Any, where: str) -> torch.Tensor:
     """A copy of a tensor of the CPU; one whose strides only permute its dimensions keeps them."""
     kept = memory_format in (None, torch.preserve_format) and not source.is_contiguous() and source.numel() > 1
     if not (kept and is_non_overlapping_and_dense_or_false(source)):
-        return theirs(_in(upload(source), dtype, memory_format, True))
+        return theirs(_in(upload(source, where), dtype, memory_format, False))
     order = sorted(range(source.ndim), key=lambda i: source.stride(i), reverse=True)
-    made = theirs(_in(upload(source.permute(order)), dtype, torch.contiguous_format, True))
+    made = theirs(_in(upload(source.permute(order), where), dtype, torch.contiguous_format, False))
     return view_of(made, source.size(), source.stride(), 0)
 
 
-def _in(tensor: gw.Tensor, dtype: Any, memory_format: Any, fresh: bool) -> gw.Tensor:
+def _in(tensor: gw.Tensor, dtype: Any, memory_format: Any, copy: bool, where: str | None = None) -> gw.Tensor:
     wanted = tensor.dtype if dtype is None else OURS[dtype]
     order = MEMORY_FORMATS[memory_format or torch.preserve_format]
-    return tensor.to(wanted, copy=not fresh, memory_format=order)
+    moved = () if where is None else (where,)
+    return tensor.to(*moved, wanted, copy=copy, memory_format=order)
 
 
 @kernel("_local_scalar_dense")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Final
 
@@ -12,8 +13,12 @@ import gradwire as gw
 from . import devices
 from .device_type import NAME
 from .memory import theirs
+from .registration import forked
 
 Device = torch.device | str | int | None
+
+_initialized: Final = True
+"""PyTorch asks so whether there is a state of random numbers to keep while it computes a part again."""
 
 
 def is_available() -> bool:
@@ -79,24 +84,31 @@ def synchronize(device: Device = None) -> None:
 # Memory
 
 
+def _held() -> dict[str, int]:
+    """What the session holds, in bytes, by name. One round trip."""
+    return gw.current_session().memory()
+
+
 def memory_allocated(device: Device = None) -> int:
     """Bytes that the session's tensors hold."""
-    return gw.cuda.memory_allocated()
+    return _held()["live_bytes"]
 
 
 def max_memory_allocated(device: Device = None) -> int:
     """The most that :func:`memory_allocated` told since the session began, or since the last reset."""
-    return gw.cuda.max_memory_allocated()
+    return _held()["peak_bytes"]
 
 
 def memory_reserved(device: Device = None) -> int:
     """Bytes that the session's tensors hold, and those that the server keeps for tensors to come."""
-    return gw.cuda.memory_reserved()
+    found = _held()
+    return found["live_bytes"] + found["pooled_bytes"]
 
 
 def max_memory_reserved(device: Device = None) -> int:
     """The most that :func:`memory_reserved` told since the session began."""
-    return gw.cuda.max_memory_reserved()
+    found = _held()
+    return max(found["peak_bytes"], found["live_bytes"] + found["pooled_bytes"])
 
 
 def memory_stats(device: Device = None) -> dict[str, int]:
@@ -106,7 +118,7 @@ def memory_stats(device: Device = None) -> dict[str, int]:
 
 def reset_peak_memory_stats(device: Device = None) -> None:
     """Let the peaks begin anew."""
-    gw.cuda.reset_peak_memory_stats()
+    gw.current_session().reset_peak_memory()
 
 
 def mem_get_info(device: Device = None) -> tuple[int, int]:
@@ -156,6 +168,17 @@ def set_rng_state(new_state: torch.Tensor, device: Device = None) -> None:
     gw.set_rng_state(gw.from_numpy(new_state.numpy()))
 
 
+def get_rng_state_all() -> list[torch.Tensor]:
+    """The states of all devices: they have one."""
+    return [get_rng_state()]
+
+
+def set_rng_state_all(new_states: Iterable[torch.Tensor]) -> None:
+    """Restore what :func:`get_rng_state_all` returned."""
+    for state in new_states:
+        set_rng_state(state)
+
+
 def get_amp_supported_dtype() -> list[torch.dtype]:
     """The dtypes that autocast computes in."""
     return [torch.float16, torch.bfloat16]
@@ -167,7 +190,7 @@ def is_bf16_supported() -> bool:
 
 
 def _is_in_bad_fork() -> bool:
-    return False
+    return forked()
 
 
 # Streams: there is one, and it is in order

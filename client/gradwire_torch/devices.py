@@ -11,11 +11,17 @@ import gradwire as gw
 
 from .device_type import NAME
 
+_known: tuple[list[str], list[str]] = [], ["cpu"]
+"""What the server has, as the session tells it, and those of it that are numbered here."""
+
 
 def names() -> list[str]:
     """gradwire's names of the devices, in the order of their numbers."""
-    there = gw.current_session().link.devices
-    return [name for name in there if name.startswith("cuda")] or ["cpu"]
+    global _known
+    known, there = _known, gw.current_session().link.devices
+    if known[0] is not there:
+        known = _known = there, [name for name in there if name.startswith("cuda")] or ["cpu"]
+    return known[1]
 
 
 class _Current(threading.local):
@@ -52,3 +58,12 @@ def index_of(device: Any) -> int:
 def name_of(device: Any) -> str:
     """gradwire's name of a device that is given as :func:`index_of` takes it."""
     return names()[index_of(device)]
+
+
+def place(device: torch.device | None) -> str:
+    """gradwire's name of the device that PyTorch makes a tensor on; it takes None for the current one."""
+    index = None if device is None else device.index
+    known = names()
+    if index is None:
+        index = current.index
+    return known[index] if index < len(known) else name_of(index)

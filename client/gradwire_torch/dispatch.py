@@ -7,6 +7,7 @@ a warning. What has a counterpart with another form, which writes to its first a
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable
 from typing import Any, Final
@@ -16,9 +17,12 @@ import torch
 import gradwire as gw
 
 from . import host
+from .devices import place
 from .dtypes import OURS
 from .functions import adapted, named
+from .generators import with_generator
 from .memory import ours, plain, theirs, upload
+from .registration import FOUND
 
 Kernel = Callable[..., Any]
 
@@ -26,7 +30,6 @@ KERNELS: Final[dict[str, Kernel]] = {}
 """By the name of an operation, with or without its overload: what computes it from tensors of PyTorch."""
 COMPUTED: Final[dict[str, Kernel]] = {}
 """By the name of an operation: what computes it from tensors of gradwire, and makes new ones."""
-_FOUND: Final[dict[Any, Kernel]] = {}
 
 
 def kernel(*names: str) -> Callable[[Kernel], Kernel]:
@@ -51,10 +54,13 @@ def computes(*names: str) -> Callable[[Kernel], Kernel]:
 
 def run(op: Any, *args: Any, **kwargs: Any) -> Any:
     """Compute an operation on tensors of the device."""
-    found = _FOUND.get(op)
-    if found is None:
-        found = _FOUND[op] = _find(op)
-    return found(*args, **kwargs)
+    return (FOUND.get(id(op)) or found_for(op))(*args, **kwargs)
+
+
+def found_for(op: Any) -> Kernel:
+    """What computes an operation, from now on without a search."""
+    found = FOUND[id(op)] = with_generator(op, _find(op))
+    return found
 
 
 def name_of(op: Any) -> str:
@@ -138,40 +144,36 @@ def gradients_by(function: Kernel, args: list[Any], by: list[int], grad: Any) ->
 def translated(function: Kernel) -> Kernel:
     """A function of gradwire's tensors, for PyTorch's."""
 
+    placed = _takes_device(function)
+
     def call(*args: Any, **kwargs: Any) -> Any:
-        for name in _PLACES if kwargs else ():
-            kwargs.pop(name, None)
-        passed = [given(a) for a in args]
-        found = function(*passed, **{k: given(v) for k, v in kwargs.items()})
-        if isinstance(found, gw.Tensor) and any(found is a for a in passed):
-            found = found.clone()  # PyTorch's operations return new memory
-        return returned(found)
+        passed = all_given(args)
+        if not kwargs:
+            found = function(*passed)
+        else:
+            options = {k: given(v) for k, v in kwargs.items() if k not in _WITHOUT_EFFECT}
+            if (device := options.pop("device", None)) is not None and placed:
+                options["device"] = place(device)
+            found = function(*passed, **options)
+        if type(found) is not gw.Tensor:
+            return returned(found)
+        for one in passed:
+            if one is found:
+                return theirs(found.clone())  # PyTorch's operations return new memory
+        return theirs(found)
 
     return call
 
 
-_PLACES: Final = ("device", "layout", "pin_memory", "non_blocking")
+_WITHOUT_EFFECT: Final = frozenset(("layout", "pin_memory", "non_blocking"))
 
 
-def given(value: Any) -> Any:
-    """An argument of PyTorch's as gradwire's."""
-    if isinstance(value, torch.Tensor):
-        return plain(value) if value.is_conj() else ours(value)  # a few operations get conjugated views
-    if isinstance(value, (list, tuple)):
-        return [_in_list(one) for one in value]
-    if isinstance(value, torch.dtype):
-        return OURS[value]
-    if isinstance(value, torch.memory_format):
-        return MEMORY_FORMATS[value]
-    if isinstance(value, torch.Generator):
-        return host.generator(value)
-    return value
-
-
-def _in_list(value: Any) -> Any:
-    if isinstance(value, torch.Tensor) and value.device.type == "cpu":  # indices may be elsewhere
-        return upload(value)
-    return given(value)
+def _takes_device(function: Kernel) -> bool:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:
+        return False
+    return any(p.name == "device" or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
 MEMORY_FORMATS: Final = {
@@ -180,6 +182,52 @@ MEMORY_FORMATS: Final = {
     torch.channels_last: gw.channels_last,
     torch.channels_last_3d: gw.channels_last_3d,
 }
+
+
+def given(value: Any) -> Any:
+    """An argument of PyTorch's as gradwire's."""
+    convert = _CONVERSIONS.get(type(value), _other)
+    return value if convert is None else convert(value)
+
+
+def all_given(values: Any) -> list[Any]:
+    """Several arguments of PyTorch's as gradwire's."""
+    return [v if (convert := _CONVERSIONS.get(type(v), _other)) is None else convert(v) for v in values]
+
+
+def _tensor(value: torch.Tensor) -> gw.Tensor:
+    return plain(value) if value.is_conj() else ours(value)  # a few operations get conjugated views
+
+
+def _several(values: Any) -> Any:
+    """Numbers as a tuple, by which gradwire knows a call again."""
+    for one in values:
+        if type(one) not in _NUMBERS:
+            return [_in_list(one) for one in values]
+    return tuple(values)
+
+
+def _in_list(value: Any) -> Any:
+    if isinstance(value, torch.Tensor) and value.device.type == "cpu":  # indices may be elsewhere
+        return upload(value)
+    return given(value)
+
+
+def _other(value: Any) -> Any:
+    """An argument of a class that is derived from one of those below."""
+    for base, convert in _CONVERSIONS.items():
+        if convert is not None and isinstance(value, base):
+            return convert(value)
+    return value
+
+
+_NUMBERS: Final = frozenset((int, float, bool))
+_CONVERSIONS: Final[dict[type, Callable[[Any], Any] | None]] = {
+    **dict.fromkeys((int, float, bool, complex, str, type(None), torch.device, torch.layout)),
+    torch.Tensor: _tensor, torch.nn.Parameter: _tensor, list: _several, tuple: _several,
+    torch.dtype: OURS.__getitem__, torch.memory_format: MEMORY_FORMATS.__getitem__,
+}  # fmt: skip
+"""How an argument of a class becomes one of gradwire's; None where it is the same."""
 
 
 def returned(value: Any) -> Any:
@@ -255,7 +303,10 @@ def _in_place(op: Any) -> Kernel:
 
 def _method(method: Kernel) -> Kernel:
     def call(*args: Any, **kwargs: Any) -> Any:
-        method(*[given(a) for a in args], **{k: given(v) for k, v in kwargs.items()})
+        if kwargs:
+            method(*all_given(args), **{k: given(v) for k, v in kwargs.items()})
+        else:
+            method(*all_given(args))
         return args[0]
 
     return call

@@ -80,7 +80,7 @@ def embedding_bag_dense_backward(
     if BAG_REDUCTIONS[mode] == "max":
         filled = (bag_size != 0).unsqueeze(1).to(grad.dtype)
         rows = maximum_indices.long().clamp(min=0)
-        return gw.zeros((num_weights, grad.shape[1]), dtype=grad.dtype).scatter_add(0, rows, grad * filled)
+        return grad.new_zeros((num_weights, grad.shape[1])).scatter_add(0, rows, grad * filled)
     if BAG_REDUCTIONS[mode] == "mean":
         grad = grad / bag_size.clamp(min=1).unsqueeze(1).to(grad.dtype)
     rows = grad.index_select(0, offset2bag)
@@ -101,7 +101,7 @@ def _unique(found: Any, inverse: bool, counts: bool) -> Any:
     """All three results, where those that were not asked for are empty."""
     made = iter((found,) if isinstance(found, gw.Tensor) else found)
     values = next(made)
-    return values, *(next(made) if asked else gw.empty(0, dtype=gw.int64) for asked in (inverse, counts))
+    return values, *(next(made) if asked else values.new_empty(0, dtype=gw.int64) for asked in (inverse, counts))
 
 
 @computes("_unique2")

@@ -40,7 +40,7 @@ def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -
 def eigh(A: Any, UPLO: str = "L", compute_v: bool = True) -> Any:
     if compute_v:
         return tuple(call("linalg_eigh", A, UPLO))
-    return call("linalg_eigvalsh", A, UPLO), gw.empty(0, dtype=A.dtype)
+    return call("linalg_eigvalsh", A, UPLO), A.new_empty(0)
 
 
 @computes("_linalg_eigvals", "linalg_eigvals")
@@ -52,7 +52,7 @@ def eigvals(self: Any) -> Any:
 def svd(A: Any, full_matrices: bool = False, compute_uv: bool = True, *, driver: str | None = None) -> Any:
     if compute_uv:
         return tuple(call("linalg_svd", A, full_matrices))
-    return gw.empty(0, dtype=A.dtype), call("linalg_svdvals", A), gw.empty(0, dtype=A.dtype)
+    return A.new_empty(0), call("linalg_svdvals", A), A.new_empty(0)
 
 
 @computes("_cholesky_solve_helper")

@@ -40,7 +40,7 @@ def _nll_loss(self: Any, target: Any, weight: Any, reduction: int, ignore_index:
     """The loss, and the sum of the weights that a mean was divided by."""
     loss = call("nll_loss", self, target, weight, ignore_index, REDUCTIONS[reduction])
     if REDUCTIONS[reduction] == "none":
-        return loss, gw.zeros((), dtype=self.dtype)
+        return loss, self.new_zeros(())
     counted = target != ignore_index
     if weight is None:
         return loss, counted.sum().to(self.dtype)
@@ -58,7 +58,7 @@ def multilabel_margin_loss(self: Any, target: Any, reduction: int) -> Any:
     classes = self.shape[-1] if self.ndim else 1
     places = target.reshape((*target.shape[:-1], classes))
     listed = gw.cumprod((places >= 0).long(), -1).bool()
-    spread = gw.zeros((*places.shape[:-1], classes + 1), dtype=self.dtype)
+    spread = self.new_zeros((*places.shape[:-1], classes + 1))
     named = spread.scatter(-1, gw.where(listed, places, classes), 1.0)[..., :classes].reshape(tuple(target.shape))
     loss = gw.nn.functional.multilabel_margin_loss(self, target, reduction=REDUCTIONS[reduction])
     return loss, named.clone()
@@ -79,7 +79,7 @@ def ctc_loss(
 ) -> Any:
     """Each sequence's loss. What PyTorch keeps beside it for its derivative is computed again in that."""
     found = _each_ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity)
-    return found, gw.empty(0, dtype=log_probs.dtype)
+    return found, log_probs.new_empty(0)
 
 
 @computes("_ctc_loss_backward")

@@ -56,10 +56,11 @@ def ours(tensor: torch.Tensor) -> gw.Tensor:
         RuntimeError: for a tensor of another device, as PyTorch does.
     """
     try:
-        memory = tensor.untyped_storage().memory  # type: ignore[attr-defined]
+        memory: Memory = tensor.untyped_storage().memory  # type: ignore[attr-defined]
     except AttributeError:
         return _elsewhere(tensor)
-    return memory.form((tensor.dtype, tensor.storage_offset(), tensor.size(), tensor.stride()))
+    key = tensor.dtype, tensor.storage_offset(), tensor.size(), tensor.stride()
+    return memory.root if key == memory.whole else memory.form(key)
 
 
 def plain(tensor: torch.Tensor) -> gw.Tensor:
@@ -79,15 +80,15 @@ def _elsewhere(tensor: torch.Tensor) -> gw.Tensor:
     )
 
 
-def upload(tensor: torch.Tensor) -> gw.Tensor:
-    """A copy of a tensor of the CPU on the server."""
+def upload(tensor: torch.Tensor, where: str = "cpu") -> gw.Tensor:
+    """A copy of a tensor of the CPU on the server, on the device with this name of gradwire's."""
     source = tensor.detach().resolve_conj().resolve_neg()
     if source._is_zerotensor():
         source = source.clone()
     if source.dtype in _BY_BITS:
         bits, own = _BY_BITS[source.dtype]
-        return gw.from_numpy(source.contiguous().view(bits).numpy()).view(own)
-    return gw.from_numpy(source.numpy())
+        return gw.tensor(source.contiguous().view(bits).numpy(), device=where).view(own)
+    return gw.tensor(source.numpy(), device=where)
 
 
 _BY_BITS: Final = {
@@ -145,10 +146,18 @@ _from_capsule: Final = torch._C._from_dlpack
 _MOST_KNOWN: Final = 4096
 
 
-class _Maker:
-    """Makes tensors of one dtype, shape and strides on one device."""
+_lock: Final = threading.Lock()
+_next = _FIRST_ADDRESS
 
-    __slots__ = ("address", "described", "kept", "lock", "managed", "nbytes")
+
+class _Maker:
+    """Makes tensors of one dtype, shape and strides on one device.
+
+    Attributes:
+        whole: the key of the form that such a tensor has of memory of its own.
+    """
+
+    __slots__ = ("address", "described", "kept", "length", "managed", "whole")
 
     def __init__(self, index: int, dtype: torch.dtype, shape: Any, strides: Any) -> None:
         self.managed = _Managed()
@@ -159,19 +168,31 @@ class _Maker:
         self.kept = extents(*shape), extents(*strides)
         described.shape, described.strides = self.kept
         self.address = ctypes.addressof(self.managed)
-        self.lock = threading.Lock()
         last = sum((extent - 1) * stride for extent, stride in zip(shape, strides, strict=True))
-        self.nbytes = dtype.itemsize * (last + 1) if 0 not in shape else 0
+        nbytes = dtype.itemsize * (last + 1) if 0 not in shape else 0
+        self.length = (nbytes + _ALIGNMENT) // _ALIGNMENT * _ALIGNMENT
+        self.whole = dtype, 0, shape, strides
 
     def make(self, address: int) -> torch.Tensor:
         """A tensor whose memory is at an address."""
-        with self.lock:
+        with _lock:
             self.described.data = address
+            made: torch.Tensor = _from_capsule(_new_capsule(self.address, b"dltensor", None))
+        return made
+
+    def make_new(self) -> torch.Tensor:
+        """A tensor at an address of its own."""
+        global _next
+        with _lock:
+            self.described.data = _next
+            _next += self.length
             made: torch.Tensor = _from_capsule(_new_capsule(self.address, b"dltensor", None))
         return made
 
 
 _makers: Final[dict[Any, _Maker]] = {}
+_makers_of_forms: Final[dict[Any, _Maker]] = {}
+"""By what gradwire knows of a tensor that is no view; such forms are the same object as a rule."""
 
 
 def _maker(index: int, dtype: torch.dtype, shape: Any, strides: Any) -> _Maker:
@@ -184,35 +205,36 @@ def _maker(index: int, dtype: torch.dtype, shape: Any, strides: Any) -> _Maker:
     return found
 
 
-_lock: Final = threading.Lock()
-_next = _FIRST_ADDRESS
-
-
-def _reserve(nbytes: int) -> int:
-    global _next
-    with _lock:
-        address = _next
-        _next = address + (nbytes + _ALIGNMENT) // _ALIGNMENT * _ALIGNMENT
-    return address
+def _maker_of(tensor: gw.Tensor) -> _Maker:
+    shape, strides = tuple(tensor.shape), tensor.stride()  # the server alone may know how many elements there are
+    form = tensor._form
+    found = _maker(0 if form.device == "cpu" else int(form.device[5:]), THEIRS[form.dtype], shape, strides)
+    if form.known:
+        if len(_makers_of_forms) >= _MOST_KNOWN:
+            _makers_of_forms.clear()
+        _makers_of_forms[form] = found
+    return found
 
 
 def theirs(tensor: gw.Tensor) -> torch.Tensor:
     """A new tensor on the device, with a storage of its own, for a new tensor of gradwire."""
     if tensor._is_view():
         tensor = tensor.clone()
-    form = tensor._form
-    where, shape, strides, dtype = form.device, form.shape, tensor.stride(), THEIRS[form.dtype]
-    if -1 in shape:  # the server alone knows how many there are
-        shape = tuple(tensor.shape)
-        strides = tensor.stride()
-    maker = _maker(0 if where == "cpu" else int(where[5:]), dtype, shape, strides)
-    made = maker.make(_reserve(maker.nbytes))
-    made.untyped_storage().memory = Memory(tensor, (dtype, 0, shape, strides))  # type: ignore[attr-defined]
+    maker = _makers_of_forms.get(tensor._form) or _maker_of(tensor)
+    made = maker.make_new()
+    made.untyped_storage().memory = Memory(tensor, maker.whole)  # type: ignore[attr-defined]
     return made
 
 
 def view_of(tensor: torch.Tensor, size: Any, stride: Any, offset: int) -> torch.Tensor:
-    """A tensor on the storage of another, of its dtype. The offset counts from the beginning of the storage."""
+    """A tensor on the storage of another, of its dtype. The offset counts from the beginning of the storage.
+
+    Like PyTorch's views, it is a tensor of inference mode where the other one is, whatever the mode is now.
+    """
+    inference = tensor.is_inference()
+    if inference is not torch.is_inference_mode_enabled():
+        with torch.inference_mode(inference):
+            return _reinterpret(tensor, size, stride, offset - tensor.storage_offset())  # type: ignore[no-any-return]
     made: torch.Tensor = _reinterpret(tensor, size, stride, offset - tensor.storage_offset())
     return made
 
@@ -225,6 +247,10 @@ def memory_of(tensor: torch.Tensor) -> Memory:
 
 def same_memory(tensor: torch.Tensor, dtype: torch.dtype, size: Any, stride: Any, offset: int) -> torch.Tensor:
     """A tensor of another dtype on the memory of another."""
+    inference = tensor.is_inference()
+    if inference is not torch.is_inference_mode_enabled():
+        with torch.inference_mode(inference):
+            return on_storage(tensor.untyped_storage(), tensor.device.index, dtype, size, stride, offset)
     return on_storage(tensor.untyped_storage(), tensor.device.index, dtype, size, stride, offset)
 
 

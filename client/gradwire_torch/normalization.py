@@ -12,7 +12,8 @@ from .dispatch import computes, given, gradients_by, kernel, returned, write
 
 @computes("native_layer_norm")
 def layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
-    return gw.native_layer_norm(input, tuple(normalized_shape), weight, bias, eps)
+    """The result, mean and reciprocal deviation; these are wide, as PyTorch's are on every device but the CPU."""
+    return call("layer_norm_training", input, normalized_shape, weight, bias, eps)
 
 
 @computes("native_layer_norm_backward")
@@ -33,7 +34,9 @@ def layer_norm_backward(
 
 @computes("native_group_norm")
 def group_norm(input: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float) -> Any:
-    return gw.native_group_norm(input, weight, bias, N, C, HxW, group, eps)
+    found, mean, rstd = call("group_norm_training", input, group, weight, bias, eps)
+    kept = mean.dtype if weight is not None and weight.dtype is mean.dtype else input.dtype
+    return found, mean.to(kept), rstd.to(kept)
 
 
 @computes("native_group_norm_backward")
@@ -44,6 +47,19 @@ def group_norm_backward(
     wide = _wide(input)
     found = call("group_norm_backward", grad_out, input, mean.to(wide), rstd.to(wide), group, weight)
     return _masked(found, output_mask)
+
+
+@computes("_fused_rms_norm")
+def rms_norm(input: Any, normalized_shape: Any, weight: Any, eps: float | None) -> Any:
+    return call("rms_norm_training", input, normalized_shape, weight, eps)
+
+
+@computes("_fused_rms_norm_backward")
+def rms_norm_backward(
+    grad_out: Any, input: Any, normalized_shape: Any, rstd: Any, weight: Any, output_mask: Any
+) -> Any:
+    found = call("rms_norm_backward", grad_out, input, rstd, weight)
+    return _masked((found, None) if isinstance(found, gw.Tensor) else found, output_mask)
 
 
 @computes("native_batch_norm_backward")
@@ -78,10 +94,24 @@ def _masked(found: Any, mask: Any) -> Any:
     return tuple(one if asked else None for one, asked in zip(found, mask, strict=True))
 
 
+def _of_batch(
+    input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float, eps: float
+) -> Any:
+    """The result, mean and reciprocal deviation; running statistics, where there are any, move towards the batch's."""
+    if not training or input.ndim < 2:
+        return gw.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+    found, mean, var = call("batch_norm_training", input, weight, bias, eps)
+    if running_mean is not None and input.numel():
+        count = input.numel() // input.shape[1]
+        running_mean.lerp_(mean.to(running_mean.dtype), momentum)
+        running_var.lerp_((var * (count / max(count - 1, 1))).to(running_var.dtype), momentum)
+    return found, mean.to(input.dtype), (var + eps).rsqrt().to(input.dtype)
+
+
 @kernel("_native_batch_norm_legit.default")
 def batch_norm_with_running(*args: Any, **kwargs: Any) -> Any:
     """Running statistics, where there are any, are written to."""
-    return returned(gw.native_batch_norm(*[given(a) for a in args], **{k: given(v) for k, v in kwargs.items()}))
+    return returned(_of_batch(*[given(a) for a in args], **{k: given(v) for k, v in kwargs.items()}))
 
 
 @kernel("_native_batch_norm_legit.out")
@@ -95,7 +125,7 @@ def batch_norm_with_running_into(*args: Any, out: Any, save_mean: Any, save_invs
 
 @computes("_native_batch_norm_legit.no_stats")
 def batch_norm_of_batch(input: Any, weight: Any, bias: Any, training: bool, momentum: float, eps: float) -> Any:
-    return gw.native_batch_norm(input, weight, bias, None, None, training, momentum, eps)
+    return _of_batch(input, weight, bias, None, None, training, momentum, eps)
 
 
 @kernel("_batch_norm_with_update.default")
@@ -104,4 +134,15 @@ def batch_norm_with_update(
 ) -> Any:
     """In training; the last result is what a kernel would reserve, and is empty."""
     args = [given(a) for a in (input, weight, bias, running_mean, running_var, True, momentum, eps)]
-    return returned((*gw.native_batch_norm(*args), gw.empty(0, dtype=gw.uint8)))
+    return returned((*_of_batch(*args), args[0].new_empty(0, dtype=gw.uint8)))
+
+
+@kernel("_batch_norm_with_update.out")
+def batch_norm_with_update_into(
+    *args: Any, out: Any, save_mean: Any, save_invstd: Any, reserve: Any, **kwargs: Any
+) -> Any:
+    """The same, written to tensors that exist."""
+    outs = out, save_mean, save_invstd, reserve
+    for target, result in zip(outs, batch_norm_with_update(*args, **kwargs), strict=True):
+        write(target, result)
+    return outs

@@ -37,7 +37,7 @@ def _from_indices(grad_output: Any, self: Any, indices: Any, count: int) -> Any:
     for size in self.shape[self.ndim - count :]:
         extent *= size
     shape = (*lead, -1) if grad_output.numel() else (*lead, 0)
-    flat = gw.zeros((*lead, extent), dtype=grad_output.dtype)
+    flat = grad_output.new_zeros((*lead, extent))
     found = flat.scatter_add(-1, indices.reshape(shape), grad_output.reshape(shape))
     return found.reshape(tuple(self.shape))
 

@@ -9,6 +9,7 @@ import torch
 
 import gradwire as gw
 
+from .devices import place
 from .dispatch import kernel, write
 from .dtypes import OURS
 from .memory import theirs
@@ -19,15 +20,15 @@ def _filling(name: str, function: Callable[..., Any]) -> None:
 
     @kernel(name)
     def fill(*args: Any, out: torch.Tensor, **kwargs: Any) -> torch.Tensor:
-        kwargs.pop("generator", None)
-        write(out, theirs(function(*args, dtype=OURS[out.dtype], **kwargs)))
+        made = function(*args, dtype=OURS[out.dtype], device=place(out.device), **kwargs)
+        write(out, theirs(made))
         return out
 
 
-def _numbers(start: Any, end: Any, step: Any = 1, *, dtype: Any) -> gw.Tensor:
+def _numbers(start: Any, end: Any, step: Any = 1, *, dtype: Any, device: str) -> gw.Tensor:
     """Including the end."""
     count = int((end - start) / step) + 1
-    return gw.arange(count, dtype=dtype) * step + start
+    return gw.arange(count, dtype=dtype, device=device) * step + start
 
 
 _FILLING: Final[dict[str, Callable[..., Any]]] = {
@@ -44,6 +45,6 @@ for _name, _function in _FILLING.items():
 
 
 @kernel("_efficientzerotensor")
-def zero_tensor(size: Any, *, dtype: Any = None, **_: Any) -> torch.Tensor:
+def zero_tensor(size: Any, *, dtype: Any = None, device: Any = None, **_: Any) -> torch.Tensor:
     """Zeros."""
-    return theirs(gw.zeros(tuple(size), dtype=OURS[dtype or torch.get_default_dtype()]))
+    return theirs(gw.zeros(tuple(size), dtype=OURS[dtype or torch.get_default_dtype()], device=place(device)))

@@ -40,7 +40,7 @@ def assert_async(self: torch.Tensor, assert_msg: str = "an assertion failed") ->
     call("check_all", ours(self).bool(), assert_msg)
 
 
-@kernel("record_stream")
+@kernel("record_stream.default")
 def record_stream(self: torch.Tensor, s: Any) -> None:
     """What is recorded is computed in order."""
 

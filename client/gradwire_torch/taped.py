@@ -22,6 +22,7 @@ from .dispatch import given, returned
 from .memory import ours, theirs
 
 Suits = Callable[..., bool]
+_hooks_on_what_is_saved: Final[Any] = torch._C._autograd._top_saved_tensors_default_hooks
 
 TAPED: Final[dict[str, tuple[Callable[..., Any], Suits]]] = {}
 """By the name of an operation: gradwire's function with the same arguments, and whether it takes some of these."""
@@ -31,15 +32,17 @@ def attention(
     query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False, *,
     scale: float | None = None, enable_gqa: bool = False,
 ) -> Any:  # fmt: skip
-    """Attention without dropout."""
+    """Attention; what dropout leaves is drawn again in backward."""
     return gw.nn.functional.scaled_dot_product_attention(
         query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa
     )
 
 
 def _suits_attention(*args: Any, **kwargs: Any) -> bool:
+    """With dropout it is what PyTorch calls flash attention, which a program may turn off."""
     dropout_p = kwargs.get("dropout_p", args[4] if len(args) > 4 else 0.0)
-    return dropout_p == 0.0 and all(t.is_floating_point() for t in args[:3])
+    flash = torch.backends.cuda.flash_sdp_enabled()
+    return (dropout_p == 0.0 or (dropout_p < 1.0 and flash)) and all(t.is_floating_point() for t in args[:3])
 
 
 TAPED["scaled_dot_product_attention"] = attention, _suits_attention
@@ -110,11 +113,23 @@ class _Node(torch.autograd.Function):
             [r for r, _ in pairs], list(leaves.values()), [g for _, g in pairs], retain_graph=True, allow_unused=True
         )
         by = dict(zip(leaves, asked, strict=True))
-        return (None, None, None, *(None if by.get(i) is None else theirs(by[i]) for i in range(len(kept))))
+        made, vectors = [], set()
+        for i in range(len(kept)):
+            one = by.get(i)
+            if one is not None and one.ndim == 1:
+                if one.shape in vectors:  # the biases of a recurrent layer have one gradient, which each may change
+                    one = one.clone()
+                vectors.add(one.shape)
+            made.append(None if one is None else theirs(one))
+        return None, None, None, *made
 
 
 def _composed(ctx: Any, kept: Any, grads: Any) -> list[Any]:
-    """The gradients by PyTorch's own composition of the operation."""
+    """The gradients by PyTorch's own composition of the operation.
+
+    Raises:
+        RuntimeError: after dropout, since the composition would drop others.
+    """
     again = torch.is_grad_enabled()
     wanted = [i for i in range(len(kept)) if ctx.needs_input_grad[3 + i]]
     flat = [o if k is None else k for k, o in zip(kept, ctx.others, strict=True)]
@@ -123,6 +138,8 @@ def _composed(ctx: Any, kept: Any, grads: Any) -> list[Any]:
             flat = [v.detach().requires_grad_(i in wanted) if isinstance(v, torch.Tensor) else v
                     for i, v in enumerate(flat)]  # fmt: skip
         args, kwargs = tree_unflatten(flat, ctx.form)
+        if _drops(ctx.op, args, kwargs):
+            raise RuntimeError(f"{ctx.op} with dropout is differentiated once, and with the tensors that it saved")
         made = ctx.op.decompose(*args, **kwargs)
         results = (made,) if isinstance(made, torch.Tensor) else made
         pairs = [(r, g) for r, g in zip(results, grads, strict=True) if g is not None and r.requires_grad]
@@ -132,6 +149,12 @@ def _composed(ctx: Any, kept: Any, grads: Any) -> list[Any]:
         )  # fmt: skip
     by = dict(zip(wanted, found, strict=True))
     return [by.get(i) for i in range(len(flat))]
+
+
+def _drops(op: Any, args: Any, kwargs: Any) -> bool:
+    """Whether an operation draws what it drops."""
+    values = dict(zip([a.name for a in op._schema.arguments], args, strict=False)) | kwargs
+    return bool(values.get("dropout_p", values.get("dropout", 0.0)) and values.get("train", True))
 
 
 _PLAIN: Final = (torch.Tensor, torch.nn.Parameter)
@@ -153,6 +176,8 @@ def _run(op: Any, function: Callable[..., Any], suits: Suits, *args: Any, **kwar
     if _transformed(flat) or not suits(*args, **kwargs):
         return op.decompose(*args, **kwargs)
     if torch.is_grad_enabled() and any(isinstance(v, torch.Tensor) and v.requires_grad for v in flat):
+        if _hooks_on_what_is_saved(False) is not None and _drops(op, args, kwargs):
+            return op.decompose(*args, **kwargs)
         return _Node.apply(op, function, form, *flat)  # type: ignore[no-untyped-call]
     args, kwargs = tree_unflatten([_ours(value) for value in flat], form)
     return returned(function(*args, **kwargs))

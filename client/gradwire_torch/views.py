@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -22,8 +23,14 @@ def as_strided(self: torch.Tensor, size: Any, stride: Any, storage_offset: int |
 @kernel("view", "_unsafe_view")
 def view(self: torch.Tensor, size: Any) -> torch.Tensor:
     """A view in another shape."""
-    meta = torch.empty_strided(self.size(), self.stride(), device="meta").view(size)
-    return view_of(self, meta.size(), meta.stride(), int(self.storage_offset()))
+    return view_of(self, *_viewed(self.size(), self.stride(), tuple(size)), self.storage_offset())
+
+
+@lru_cache(4096)
+def _viewed(size: Any, stride: Any, wanted: Any) -> tuple[Any, Any]:
+    """The size and strides of a view in another shape."""
+    meta = torch.empty_strided(size, stride, device="meta").view(wanted)
+    return meta.size(), meta.stride()
 
 
 @kernel("unfold")

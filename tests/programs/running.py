@@ -52,9 +52,14 @@ def modules_of(folder: Path) -> Iterator[None]:
 
 
 def under_torch(
-    command: list[str], folder: Path, capsys: pytest.CaptureFixture[str], environment: Mapping[str, str]
-) -> str:
-    """What a program prints under PyTorch in a folder, if PyTorch draws gradwire's numbers. It runs in this process."""
+    command: list[str], folder: Path, capsys: pytest.CaptureFixture[str], environment: Mapping[str, str],
+    accelerated: bool = False,
+) -> str:  # fmt: skip
+    """What a program prints under PyTorch in a folder, if PyTorch draws gradwire's numbers. It runs in this process.
+
+    Args:
+        accelerated: whether it finds an accelerator, where PyTorch has one.
+    """
     program, *arguments = command
     path = COLLECTION / program
     dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
@@ -64,6 +69,8 @@ def under_torch(
         patch.chdir(folder)
         # PyTorch's op database, which other tests import, forbids programs to set flags of its backends.
         patch.setitem(torch.backends.flags_frozen.__globals__, "__allow_nonbracketed_mutation_flag", True)
+        if not accelerated:
+            patch.setattr(torch.accelerator, "is_available", lambda: False)
         patch.setattr(torch, "compile", lambda model: model)  # its compiler takes longer than the program
         for name, value in environment.items():
             patch.setenv(name, value)

@@ -25,9 +25,6 @@ WITHOUT: Final = frozenset(
 )
 """Entries of the database for layouts and dtypes that gradwire lacks, or for CUDA's source."""
 
-BEYOND_EMPTY: Final = frozenset({"_native_batch_norm_legit"})
-"""Entries that on PyTorch's CPU write beyond the end of an empty ``out``, and end the process."""
-
 
 @cache
 def entries() -> dict[str, Any]:
@@ -113,8 +110,7 @@ def _measure(found: Coverage, entry: Any, dtype: torch.dtype, name: str, most: i
             attempt("in place", trial.in_place)
         if i < forms and entry.supports_out and "out" not in sample.kwargs:
             attempt("out", lambda trial=trial: trial.out(False))
-            if entry.name not in BEYOND_EMPTY:
-                attempt("out", lambda trial=trial: trial.out(True))
+            attempt("out", lambda trial=trial: trial.out(True))
 
 
 def _attempt(

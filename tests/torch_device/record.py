@@ -16,8 +16,8 @@ from .coverage import DTYPES, KINDS, Coverage, chosen, entries, measure
 FILE: Final = Path(__file__).parents[2] / "docs" / "device_coverage.json"
 
 
-MOST: Final = 2
-"""Samples of an entry and dtype that the record is of. All of them take hours."""
+MOST: Final = 30
+"""Samples of an entry and dtype that the record is of."""
 
 
 def measured(name: str, seed: int, most: int = MOST) -> dict[str, Any]:

@@ -68,3 +68,19 @@ def test_a_refused_call_leaves_the_device_usable() -> None:
     with pytest.raises(RuntimeError):
         x.view(3)
     assert (x + x).tolist() == [[2.0, 2.0], [2.0, 2.0]]
+
+
+LAYOUTS = {
+    "sparse": lambda x: x.to_sparse(),
+    "compressed": lambda x: x.to_sparse_csr(),
+    "quantized": lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8),
+    "a sparse gradient": lambda x: F.embedding(index_of(x, 0, 1), x, sparse=True).sum().backward(),
+}
+
+
+@pytest.mark.filterwarnings("ignore::gradwire_torch.host.ComputedHere", "ignore:Sparse")
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_other_layouts_are_refused(name: str) -> None:
+    x = torch.ones(3, 4, device=DEVICE).requires_grad_(name == "a sparse gradient")
+    with pytest.raises(NotImplementedError, match=r"tensors of gradwire are not (sparse|quantized)"):
+        LAYOUTS[name](x)

@@ -184,3 +184,29 @@ def test_transforms_go_through_the_parts() -> None:
         wanted, found = lines(x), [t.cpu() for t in lines(x.to(DEVICE))]
     for theirs, ours in zip(wanted, found, strict=True):
         torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("how", ["plain", "recomputed"])
+def test_backward_drops_what_attention_dropped(how: str) -> None:
+    x, steps = (numbers(2, 6, 4, seed=i).detach().to(DEVICE) for i in range(2))
+    value = torch.eye(6, device=DEVICE).expand(2, 6, 6).contiguous().requires_grad_()
+
+    def attend(v: Any) -> torch.Tensor:
+        return F.scaled_dot_product_attention(x, steps, v, dropout_p=0.5)
+
+    weights = attend(value) if how == "plain" else torch.utils.checkpoint.checkpoint(attend, value, use_reentrant=False)
+    weights.sum().backward()
+    dropped = (weights == 0).cpu()
+    assert dropped.any() and not dropped.all()
+    torch.testing.assert_close(value.grad.cpu()[..., 0], weights.detach().cpu().sum(1))
+
+
+def test_attention_with_dropout_is_not_differentiated_twice() -> None:
+    x = numbers(2, 3, 4).detach().to(DEVICE).requires_grad_()
+    made = F.scaled_dot_product_attention(x, x, x, dropout_p=0.5).sum()
+    with pytest.raises(RuntimeError, match="dropout"):
+        torch.autograd.grad(made, x, create_graph=True)
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        made = F.scaled_dot_product_attention(x, x, x, dropout_p=0.5).sum()
+    (first,) = torch.autograd.grad(made, x, create_graph=True)
+    assert torch.autograd.grad(first.sum(), x)[0].isfinite().all()

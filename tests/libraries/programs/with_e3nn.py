@@ -5,9 +5,10 @@ import math
 import torch
 from e3nn import nn, o3
 from e3nn.math import normalize2mom
-from numpy_numbers import fill, normal, norms_of_gradients, tell, train
+from numpy_numbers import DEVICE, fill, normal, norms_of_gradients, tell, train
 
 torch.set_default_dtype(torch.float64)
+torch.set_default_device(DEVICE)
 f64 = torch.float64
 inside, outside = o3.Irreps("4x0e + 2x1o"), o3.Irreps("3x0e + 1x1o")
 harmonics = o3.Irreps.spherical_harmonics(2)
