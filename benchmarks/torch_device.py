@@ -72,7 +72,12 @@ def _built(build: Build, place: str, way: str = "eager") -> Training:
     if way == "compiled":
         from gradwire_torch.compiling import gradwire
 
-        training.model.compile(backend=gradwire)
+        forward = training.model.forward
+
+        def whole(x: Any) -> Any:  # PyTorch's compiler does not begin in a module of PyTorch's own
+            return forward(x)
+
+        training.model.forward = torch.compile(whole, backend=gradwire)
     return training
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import torch
+from torch._dynamo import trace_rules
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
 
@@ -126,6 +127,10 @@ def _kind(value: Any) -> Any:
 
 def _here(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.device.type == NAME
+
+
+for _package in ("gradwire_torch", "gradwire", "gradwire_protocol"):
+    trace_rules.add(_package)  # what computes operations is no part of the program that is traced
 
 
 def _compiled(graph: torch.fx.GraphModule, examples: list[Any]) -> Any:
