@@ -12,7 +12,7 @@ from typing import Any, Final
 import torch
 from torch._dynamo import trace_rules
 from torch._dynamo.backends.common import aot_autograd
-from torch._functorch.aot_autograd import make_boxed_func
+from torch._functorch._aot_autograd.utils import make_boxed_func
 
 import gradwire as gw
 from gradwire._core.compiling.function import CompiledFunction

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch.autograd.graph import increment_version
 
-from .dispatch import FOUND, found_for, kernel
+from .dispatch import found_for, kernel
+from .registration import FOUND
 
 
 def _rows(tensors: Any, arguments: Any) -> Any:
@@ -19,7 +20,7 @@ def _rows(tensors: Any, arguments: Any) -> Any:
     """
     if not tensors:
         raise RuntimeError("there is no tensor in the list")
-    columns = []
+    columns: list[Any] = []
     for each in arguments:
         if isinstance(each, (list, tuple)):
             if len(each) != len(tensors):

@@ -249,7 +249,7 @@ def theirs(tensor: gw.Tensor) -> torch.Tensor:
     return made
 
 
-def view_of(tensor: torch.Tensor, size: Any, stride: Any, offset: int) -> torch.Tensor:
+def view_of(tensor: torch.Tensor, size: Any, stride: Any, offset: Any) -> torch.Tensor:
     """A tensor on the storage of another, of its dtype. The offset counts from the beginning of the storage."""
     made: torch.Tensor = _reinterpret(tensor, size, stride, offset - tensor.storage_offset())
     return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import torch
 
@@ -30,7 +30,7 @@ def _numbers(start: Any, end: Any, step: Any = 1, *, dtype: Any) -> gw.Tensor:
     return gw.arange(count, dtype=dtype) * step + start
 
 
-for _name, _function in {
+_MADE: Final[dict[str, Callable[..., Any]]] = {
     "arange.start_out": gw.arange,
     "range.out": _numbers,
     "linspace.out": gw.linspace,
@@ -38,7 +38,8 @@ for _name, _function in {
     "eye.out": gw.eye,
     "eye.m_out": gw.eye,
     "randperm.generator_out": gw.randperm,
-}.items():
+}
+for _name, _function in _MADE.items():
     _filling(_name, _function)
 
 
