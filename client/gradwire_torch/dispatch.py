@@ -59,8 +59,14 @@ def run(op: Any, *args: Any, **kwargs: Any) -> Any:
 
 def found_for(op: Any) -> Kernel:
     """What computes an operation, from now on without a search."""
-    found = FOUND[id(op)] = with_generator(op, _find(op))
+    found = with_generator(op, _find(op))
+    _known.append(op)
+    FOUND[id(op)] = found
     return found
+
+
+_known: Final[list[Any]] = []
+"""The operations that were found. They are kept, so that no other gets the identity of one."""
 
 
 def name_of(op: Any) -> str:

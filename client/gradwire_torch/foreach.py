@@ -6,8 +6,10 @@ from itertools import repeat
 from typing import Any
 
 import torch
+from torch.autograd.graph import increment_version
 
-from .dispatch import FOUND, found_for, kernel
+from .dispatch import found_for, kernel
+from .registration import FOUND
 
 
 def _rows(tensors: Any, arguments: Any) -> Any:
@@ -18,7 +20,7 @@ def _rows(tensors: Any, arguments: Any) -> Any:
     """
     if not tensors:
         raise RuntimeError("there is no tensor in the list")
-    columns = []
+    columns: list[Any] = []
     for each in arguments:
         if isinstance(each, (list, tuple)):
             if len(each) != len(tensors):
@@ -29,25 +31,32 @@ def _rows(tensors: Any, arguments: Any) -> Any:
     return zip(tensors, *columns, strict=False)
 
 
+def _noted(tensors: Any) -> None:
+    """Count a write to each tensor, as the operation on one does in PyTorch's dispatcher."""
+    increment_version([tensor for tensor in tensors if not tensor.is_inference()])
+
+
 def _each(names: list[str], single: Any) -> None:
     """Register an operation on each tensor of a list as another on one tensor."""
+    writes = single._schema.is_mutable
 
     @kernel(*names)
     def call(self: Any, *arguments: Any, **options: Any) -> Any:
         one = FOUND.get(id(single)) or found_for(single)
         made = [one(*row, **options) for row in _rows(self, arguments)]
-        return None if single._schema.is_mutable else made
+        return _noted(self) if writes else made
 
 
 def _each_scaled(names: list[str], single: Any) -> None:
     """The same, where the last argument is a factor, which the operation on one tensor takes by name."""
+    writes = single._schema.is_mutable
 
     @kernel(*names)
     def call(self: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Any:
         one = FOUND.get(id(single)) or found_for(single)
         rows = _rows(self, (tensor1, tensor2, value))
         made = [one(tensor, first, second, value=factor) for tensor, first, second, factor in rows]
-        return None if single._schema.is_mutable else made
+        return _noted(self) if writes else made
 
 
 def _register(end: str) -> None:

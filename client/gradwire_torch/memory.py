@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from collections import Counter
 from typing import Any, Final
 
 import torch
@@ -24,14 +25,19 @@ _EXTENSION_DEVICE: Final = 12
 _reinterpret: Final[Any] = torch._C._dynamo.guards._reinterpret_tensor  # type: ignore[attr-defined]
 
 
+_FEW_PARTS: Final = 4
+_MOST_FORMS: Final = 256
+
+
 class Memory:
     """The memory behind one storage of PyTorch's."""
 
-    __slots__ = ("forms", "root", "whole")
+    __slots__ = ("forms", "offsets", "root", "whole")
 
     def __init__(self, root: gw.Tensor, whole: Any) -> None:
         self.root, self.whole = root, whole
         self.forms: dict[Any, gw.Tensor] | None = None
+        self.offsets: Counter[Any] | None = None
 
     def form(self, key: Any) -> gw.Tensor:
         """The view with a dtype, an offset, a shape and strides. The offset counts from the beginning of the memory."""
@@ -41,12 +47,29 @@ class Memory:
             self.forms = {}
         found = self.forms.get(key)
         if found is None:
-            dtype, offset, size, stride = key
-            root, wanted = self.root, OURS[dtype]
-            if root.dtype is not wanted:
-                root = gw.as_strided(root, (root.numel(),), (1,), 0).view(wanted)
-            found = self.forms[key] = gw.as_strided(root, tuple(size), stride, offset)
+            if len(self.forms) >= _MOST_FORMS:
+                self.forms.clear()
+            found = self.forms[key] = self._made(*key)
         return found
+
+    def _made(self, dtype: torch.dtype, offset: int, size: Any, stride: Any) -> gw.Tensor:
+        root, wanted = self.root, OURS[dtype]
+        if root.dtype is not wanted:
+            root = gw.as_strided(root, (root.numel(),), (1,), 0).view(wanted)
+        if not offset or not self._moves((dtype, size, stride)):
+            return gw.as_strided(root, tuple(size), stride, offset)
+        length = 1 + sum((extent - 1) * step for extent, step in zip(size, stride, strict=True))
+        flat = root if root.ndim == 1 and root.is_contiguous() else gw.as_strided(root, (root.numel(),), (1,), 0)
+        part = gw.narrow(flat, 0, offset, length)
+        return part if stride == (1,) else gw.as_strided(part, tuple(size), stride)
+
+    def _moves(self, geometry: Any) -> bool:
+        """Whether the program goes through the memory in equal parts, as through batches. Where a part begins is then
+        a number in a record and no property of it, so that a step is sent as the one before."""
+        if self.offsets is None:
+            self.offsets = Counter()
+        self.offsets[geometry] += 1
+        return self.offsets[geometry] > _FEW_PARTS and 0 not in geometry[1]
 
 
 def ours(tensor: torch.Tensor) -> gw.Tensor:
@@ -226,7 +249,7 @@ def theirs(tensor: gw.Tensor) -> torch.Tensor:
     return made
 
 
-def view_of(tensor: torch.Tensor, size: Any, stride: Any, offset: int) -> torch.Tensor:
+def view_of(tensor: torch.Tensor, size: Any, stride: Any, offset: Any) -> torch.Tensor:
     """A tensor on the storage of another, of its dtype. The offset counts from the beginning of the storage.
 
     Like PyTorch's views, it is a tensor of inference mode where the other one is, whatever the mode is now.

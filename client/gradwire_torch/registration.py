@@ -29,7 +29,7 @@ _SUBJECTS: Final = (
 _libraries: Final[list[Any]] = []
 """What is registered stays as long as these do."""
 FOUND: Final[dict[int, Callable[..., Any]]] = {}
-"""By the identity of an operation, which PyTorch never frees: what computes it."""
+"""By the identity of an operation: what computes it."""
 _find: Callable[[Any], Callable[..., Any]] | None = None
 _seed: int | None = None
 """What the device's random numbers start with when it is used."""
