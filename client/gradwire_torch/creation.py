@@ -93,7 +93,7 @@ def _sent(source: torch.Tensor, dtype: Any, memory_format: Any, where: str) -> t
 def _in(tensor: gw.Tensor, dtype: Any, memory_format: Any, copy: bool, where: str | None = None) -> gw.Tensor:
     wanted = tensor.dtype if dtype is None else OURS[dtype]
     order = MEMORY_FORMATS[memory_format or torch.preserve_format]
-    moved = () if where is None else (where,)
+    moved: Any = () if where is None else (where,)
     return tensor.to(*moved, wanted, copy=copy, memory_format=order)
 
 

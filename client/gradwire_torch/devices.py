@@ -11,7 +11,6 @@ import gradwire as gw
 
 from . import NAME
 
-
 _known: tuple[list[str], list[str]] = [], ["cpu"]
 """What the server has, as the session tells it, and those of it that are numbered here."""
 

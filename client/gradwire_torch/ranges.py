@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import torch
 
@@ -31,7 +31,7 @@ def _numbers(start: Any, end: Any, step: Any = 1, *, dtype: Any, device: str) ->
     return gw.arange(count, dtype=dtype, device=device) * step + start
 
 
-for _name, _function in {
+_RULES: Final[dict[str, Callable[..., Any]]] = {
     "arange.start_out": gw.arange,
     "range.out": _numbers,
     "linspace.out": gw.linspace,
@@ -39,7 +39,8 @@ for _name, _function in {
     "eye.out": gw.eye,
     "eye.m_out": gw.eye,
     "randperm.generator_out": gw.randperm,
-}.items():
+}
+for _name, _function in _RULES.items():
     _filling(_name, _function)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -85,7 +86,8 @@ def test_a_loader_shuffles_by_a_generator_of_the_device() -> None:
     orders = [
         [batch.tolist() for (batch,) in DataLoader(data, 4, shuffle=True, generator=generator())] for _ in range(2)
     ]
-    assert orders[0] == orders[1] and sorted(sum(orders[0], [])) == list(range(32)) != sum(orders[0], [])
+    order = list(chain(*orders[0]))
+    assert orders[0] == orders[1] and sorted(order) == list(range(32)) != order
 
 
 def test_the_state_is_restored_after_a_fork_of_it() -> None:

@@ -120,9 +120,9 @@ def test_a_checkpoint_goes_up_once_and_in_many_frames(alone: Any, monkeypatch: p
     monkeypatch.setattr("gradwire._core.session.session.PAYLOAD_BYTES_PER_FRAME", 1 << 20)
     monkeypatch.setattr("gradwire._core.wire.frame_encoder.CHUNK_BYTES", 1 << 16)
     torch.ones(1, device=D).item()
-    for load in (lambda: torch.load(file, map_location=D), lambda: {k: v.to(D) for k, v in state.items()}):
+    for how in ("load", "to"):
         before, frames, trips = alone.stats()["bytes_sent"], alone.frames, alone.link.round_trips
-        found = load()
+        found = torch.load(file, map_location=D) if how == "load" else {k: v.to(D) for k, v in state.items()}
         recorded = alone.link.round_trips - trips
         torch.gradwire.synchronize()
         assert recorded == 0
@@ -130,4 +130,3 @@ def test_a_checkpoint_goes_up_once_and_in_many_frames(alone: Any, monkeypatch: p
         assert alone.frames - frames >= nbytes >> 20
         assert equal(found, state)
         state = {k: v + 1 for k, v in state.items()}
-        file = saved(state)
