@@ -20,8 +20,9 @@ from . import NAME, accelerator, generators, parameters
 _KEY: Final = "PrivateUse1"
 _AUTOCAST_KEY: Final = "AutocastPrivateUse1"
 _SUBJECTS: Final = (
-    "activations", "convolution", "creation", "foreach", "fourier", "indexing", "linear_algebra", "losses", "normalization",
-    "optimizers", "pooling", "random_numbers", "ranges", "recurrent", "reductions", "resampling", "views",
+    "activations", "convolution", "creation", "foreach", "fourier", "indexing", "linear_algebra",
+    "losses", "normalization", "optimizers", "pooling", "random_numbers", "ranges", "recurrent",
+    "reductions", "resampling", "views",
 )  # fmt: skip
 """Modules that register operations as they are imported."""
 _libraries: Final[list[Any]] = []
