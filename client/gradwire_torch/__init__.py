@@ -10,6 +10,8 @@ module of :mod:`gradwire` imports it.
 
 from __future__ import annotations
 
+import warnings
+
 SUPPORTED = "2.13"
 """The versions of PyTorch with this beginning. The registration of devices in Python is experimental in PyTorch."""
 
@@ -19,16 +21,22 @@ _registered = False
 def register() -> None:
     """Make ``"gradwire"`` a device of PyTorch's. PyTorch calls it at ``import torch``; a second call has no effect.
 
-    Raises:
-        ImportError: for a version of PyTorch that is not supported.
+    Where it cannot be one, it warns: an error would end the import of PyTorch, of programs that use it without the
+    device, too.
     """
     global _registered
     if _registered:
         return
     import torch
 
+    hindrance = ""
     if not torch.__version__.startswith(f"{SUPPORTED}."):
-        raise ImportError(f"gradwire's device needs PyTorch {SUPPORTED}; this is {torch.__version__}")
+        hindrance = f"it needs PyTorch {SUPPORTED}; this is {torch.__version__}"
+    elif (other := torch._C._get_privateuse1_backend_name()) not in ("privateuseone", NAME):
+        hindrance = f"PyTorch has one device of its kind at a time, which is {other}"
+    if hindrance:
+        warnings.warn(f"there is no device {NAME!r} in this process: {hindrance}", RuntimeWarning, stacklevel=2)
+        return
     from .registration import install
 
     install()

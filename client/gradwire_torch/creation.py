@@ -93,8 +93,9 @@ def _sent(source: torch.Tensor, dtype: Any, memory_format: Any, where: str) -> t
 def _in(tensor: gw.Tensor, dtype: Any, memory_format: Any, copy: bool, where: str | None = None) -> gw.Tensor:
     wanted = tensor.dtype if dtype is None else OURS[dtype]
     order = MEMORY_FORMATS[memory_format or torch.preserve_format]
-    moved = () if where is None else (where,)
-    return tensor.to(*moved, wanted, copy=copy, memory_format=order)
+    if where is None:
+        return tensor.to(wanted, copy=copy, memory_format=order)
+    return tensor.to(where, wanted, copy=copy, memory_format=order)
 
 
 @kernel("_local_scalar_dense")

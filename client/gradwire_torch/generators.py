@@ -129,7 +129,7 @@ def drawing_from(generator: Any) -> AbstractContextManager[None]:
 
 
 def with_generator(op: Any, function: Callable[..., Any]) -> Callable[..., Any]:
-    """What computes an operation, drawing from the generator that it is given; itself where the operation takes none."""
+    """What computes an operation, drawing from the generator that it is given; itself where it takes none."""
     names = [a.name for a in op._schema.arguments]
     if "generator" not in names:
         return function
@@ -149,4 +149,4 @@ def with_generator(op: Any, function: Callable[..., Any]) -> Callable[..., Any]:
 
 def install() -> None:
     """Let ``torch.Generator`` make generators of the device."""
-    torch.Generator = Generator  # type: ignore[assignment,misc]
+    torch.Generator = Generator  # type: ignore[misc]

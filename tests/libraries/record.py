@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from .entries import ENTRIES
-from .environment import Way
 from .trial import Trial
 
 FILE: Final = Path(__file__).parent / "results.json"
