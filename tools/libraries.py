@@ -32,7 +32,7 @@ def page() -> str:
         "`make libraries ARGS='timm peft'` runs some, `ARGS='--way device'` in one way, and "
         "`make libraries ARGS=--record` writes this table anew. "
         "`tests/libraries/constraints.txt` has the versions.\n",
-        "| library | version | the program | tolerance | `gradwire run` | `device=\"gradwire\"` "
+        '| library | version | the program | tolerance | `gradwire run` | `device="gradwire"` '
         "| PyTorch, s | gradwire, s | device, s |",
         "|---|---|---|---|---|---|---:|---:|---:|",
     ]

@@ -78,7 +78,7 @@ def attempt(entry: Entry, ways: Sequence[Way] = (Way.GRADWIRE, Way.DEVICE)) -> T
     """Run an entry's program with PyTorch and in other ways, and compare."""
     theirs = run(entry, Way.TORCH)
     if theirs.failure:
-        return Trial(entry, {Way.TORCH: theirs}, {way: f"fails with PyTorch: {theirs.failure}" for way in ways})
+        return Trial(entry, {Way.TORCH: theirs}, dict.fromkeys(ways, f"fails with PyTorch: {theirs.failure}"))
     runs = {way: run(entry, way) for way in ways}
     lacks = {
         way: ours.failure or difference(ours.results, theirs.results, entry.tolerance) for way, ours in runs.items()
