@@ -21,8 +21,8 @@ def page() -> str:
     lines = [
         HEADER,
         "# Libraries\n",
-        f"Libraries of PyPI that are built on PyTorch, in two ways: under `gradwire run`, without PyTorch, where {works} "
-        f"of {len(entries)} work; and with PyTorch on [gradwire's device](device.md), where {on_device} work.\n",
+        f"Libraries of PyPI that are built on PyTorch, in two ways: under `gradwire run`, without PyTorch, where "
+        f"{works} of {len(entries)} work; and with PyTorch on [gradwire's device](device.md), where {on_device} work.\n",
         "Each runs a program of `tests/libraries/programs` that trains something small: with "
         f"PyTorch {record['torch']} on the CPU; with gradwire in an environment without PyTorch; and with PyTorch and "
         '`DEVICE=gradwire`, by which the program puts its modules and data on `device="gradwire"`, or sets the default '
@@ -42,8 +42,8 @@ def page() -> str:
         told = f"{entry['library']} | {entry['version']} | {_cell(entry['does'])} | {entry['tolerance']:g}"
         lines.append(f"| {told} | {found} | {seconds} |")
     lines.append(
-        "\nWhere one does not work, the table has what it lacks first. The seconds are those of whole programs, imports "
-        "and the embedded server's start included, on two cores. Compiled extensions of libraries are linked against "
+        "\nWhere one does not work, the table has what it lacks first. The seconds are those of whole programs, "
+        "imports and the embedded server's start included, on two cores. Compiled extensions of libraries are linked against "
         "PyTorch and do not load without it; a library that works under `gradwire run` does without them."
     )
     return "\n".join(lines) + "\n"
