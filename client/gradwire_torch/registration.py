@@ -35,7 +35,7 @@ def install() -> None:
     _setup_privateuseone_for_python_backend(NAME, backend_module=_LateModule(f"{__package__}.device_module"))
     accelerator.install()
     parameters.install()
-    torch.set_default_dtype = _set_default_dtype  # type: ignore[assignment]
+    torch.set_default_dtype = _set_default_dtype
     anything = torch.library.Library("_", "IMPL")
     anything.fallback(run, _KEY)
     anything.fallback(torch.library.fallthrough_kernel, _AUTOCAST_KEY)
