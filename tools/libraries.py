@@ -21,8 +21,9 @@ def page() -> str:
     lines = [
         HEADER,
         "# Libraries\n",
-        f"Libraries of PyPI that are built on PyTorch, in two ways: under `gradwire run`, without PyTorch, where {works} "
-        f"of {len(entries)} work; and with PyTorch on [gradwire's device](device.md), where {on_device} work.\n",
+        f"Libraries of PyPI that are built on PyTorch, in two ways: under `gradwire run`, without PyTorch, where "
+        f"{works} of {len(entries)} work; and with PyTorch on [gradwire's device](device.md), where "
+        f"{on_device} work.\n",
         "Each runs a program of `tests/libraries/programs` that trains something small: with "
         f"PyTorch {record['torch']} on the CPU; with gradwire in an environment without PyTorch; and with PyTorch and "
         '`DEVICE=gradwire`, by which the program puts its modules and data on `device="gradwire"`, or sets the default '
@@ -32,7 +33,7 @@ def page() -> str:
         "`make libraries ARGS='timm peft'` runs some, `ARGS='--way device'` in one way, and "
         "`make libraries ARGS=--record` writes this table anew. "
         "`tests/libraries/constraints.txt` has the versions.\n",
-        "| library | version | the program | tolerance | `gradwire run` | `device=\"gradwire\"` "
+        '| library | version | the program | tolerance | `gradwire run` | `device="gradwire"` '
         "| PyTorch, s | gradwire, s | device, s |",
         "|---|---|---|---|---|---|---:|---:|---:|",
     ]
@@ -42,9 +43,9 @@ def page() -> str:
         told = f"{entry['library']} | {entry['version']} | {_cell(entry['does'])} | {entry['tolerance']:g}"
         lines.append(f"| {told} | {found} | {seconds} |")
     lines.append(
-        "\nWhere one does not work, the table has what it lacks first. The seconds are those of whole programs, imports "
-        "and the embedded server's start included, on two cores. Compiled extensions of libraries are linked against "
-        "PyTorch and do not load without it; a library that works under `gradwire run` does without them."
+        "\nWhere one does not work, the table has what it lacks first. The seconds are those of whole programs, "
+        "imports and the embedded server's start included, on two cores. Compiled extensions of libraries are linked "
+        "against PyTorch and do not load without it; a library that works under `gradwire run` does without them."
     )
     return "\n".join(lines) + "\n"
 

@@ -257,7 +257,7 @@ def view_of(tensor: torch.Tensor, size: Any, stride: Any, offset: Any) -> torch.
     inference = tensor.is_inference()
     if inference is not torch.is_inference_mode_enabled():
         with torch.inference_mode(inference):
-            return _reinterpret(tensor, size, stride, offset - tensor.storage_offset())  # type: ignore[no-any-return]
+            return _reinterpret(tensor, size, stride, offset - tensor.storage_offset())
     made: torch.Tensor = _reinterpret(tensor, size, stride, offset - tensor.storage_offset())
     return made
 

@@ -13,7 +13,7 @@ import torch
 from .device_type import NAME
 
 _plain: Final[Any] = torch.Tensor.data
-_compatible: Final[Any] = torch._has_compatible_shallow_copy_type  # type: ignore[attr-defined]
+_compatible: Final[Any] = torch._has_compatible_shallow_copy_type
 
 
 def _between(one: Any, other: Any) -> bool:
@@ -33,7 +33,7 @@ def _set_data(tensor: torch.Tensor, value: torch.Tensor) -> None:
     grad = tensor.grad
     moved = value.detach().requires_grad_(tensor.requires_grad)
     tensor.grad = None
-    torch._C._swap_tensor_impl(tensor, moved)  # type: ignore[attr-defined]
+    torch._C._swap_tensor_impl(tensor, moved)
     if grad is not None:
         tensor.grad = grad.to(tensor.device, tensor.dtype)
 
@@ -46,5 +46,5 @@ def _can_be_set(input: torch.Tensor, from_: torch.Tensor) -> bool:
 
 def install() -> None:
     """Let modules set the data of their parameters when they move."""
-    torch.Tensor.data = property(_plain.__get__, _set_data)  # type: ignore[assignment, misc]
-    torch._has_compatible_shallow_copy_type = _can_be_set  # type: ignore[attr-defined]
+    torch.Tensor.data = property(_plain.__get__, _set_data)  # type: ignore[assignment]
+    torch._has_compatible_shallow_copy_type = _can_be_set

@@ -41,7 +41,7 @@ def install() -> None:
     accelerator.install()
     generators.install()
     parameters.install()
-    torch.set_default_dtype = _set_default_dtype  # type: ignore[assignment]
+    torch.set_default_dtype = _set_default_dtype
     anything = torch.library.Library("_", "IMPL")
     anything.fallback(run, _KEY)
     anything.fallback(torch.library.fallthrough_kernel, _AUTOCAST_KEY)

@@ -33,8 +33,6 @@ def _merged(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
 def write(rows: Mapping[str, dict[str, Any]], torch: str) -> None:
     """Write these rows. Those of other entries stay as they are, and so does what was not tried."""
     kept = json.loads(FILE.read_text(encoding="utf-8"))["entries"] if FILE.exists() else {}
-    merged = {
-        name: _merged(kept.get(name, {}), rows.get(name, {})) for name in ENTRIES if name in rows or name in kept
-    }
+    merged = {name: _merged(kept.get(name, {}), rows.get(name, {})) for name in ENTRIES if name in rows or name in kept}
     entries = ",\n".join(f"  {json.dumps(name)}: {json.dumps(found)}" for name, found in merged.items())
     FILE.write_text(f'{{"torch": {json.dumps(torch)},\n"entries": {{\n{entries}\n}}}}\n', encoding="utf-8")
