@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import warnings
 
+from .device_type import NAME
+
 SUPPORTED = "2.13"
 """The versions of PyTorch with this beginning. The registration of devices in Python is experimental in PyTorch."""
 
