@@ -19,10 +19,10 @@ import gradwire as gw
 from . import host
 from .devices import place
 from .dtypes import OURS
+from .found import FOUND, keep
 from .functions import adapted, named
 from .generators import with_generator
 from .memory import ours, plain, theirs, upload
-from .registration import FOUND
 
 Kernel = Callable[..., Any]
 
@@ -60,13 +60,8 @@ def run(op: Any, *args: Any, **kwargs: Any) -> Any:
 def found_for(op: Any) -> Kernel:
     """What computes an operation, from now on without a search."""
     found = with_generator(op, _find(op))
-    _known.append(op)
-    FOUND[id(op)] = found
+    keep(op, found)
     return found
-
-
-_known: Final[list[Any]] = []
-"""The operations that were found. They are kept, so that no other gets the identity of one."""
 
 
 def name_of(op: Any) -> str:

@@ -9,7 +9,7 @@ import torch
 from torch.autograd.graph import increment_version
 
 from .dispatch import found_for, kernel
-from .registration import FOUND
+from .found import FOUND
 
 
 def _rows(tensors: Any, arguments: Any) -> Any:

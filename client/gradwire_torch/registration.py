@@ -17,6 +17,7 @@ from torch.utils.backend_registration import _setup_privateuseone_for_python_bac
 
 from . import accelerator, generators, parameters
 from .device_type import NAME
+from .found import FOUND
 
 _KEY: Final = "PrivateUse1"
 _AUTOCAST_KEY: Final = "AutocastPrivateUse1"
@@ -28,8 +29,6 @@ _SUBJECTS: Final = (
 """Modules that register operations as they are imported."""
 _libraries: Final[list[Any]] = []
 """What is registered stays as long as these do."""
-FOUND: Final[dict[int, Callable[..., Any]]] = {}
-"""By the identity of an operation: what computes it."""
 _find: Callable[[Any], Callable[..., Any]] | None = None
 _seed: int | None = None
 """What the device's random numbers start with when it is used."""
