@@ -19,7 +19,7 @@ NODE_PATH_FIRST := PATH="$(abspath $(BIN)):$$PATH"
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo kernels test shadow soak lint format derive coverage docs bench bench-peers libraries gpu gpu-wheels image image-test image-soak clean
+.PHONY: help setup setup-demo demo kernels test shadow torch-device soak lint format derive coverage docs bench bench-peers libraries gpu gpu-wheels image image-test image-soak clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -61,6 +61,7 @@ kernels: $(FULL)  ## compile the CPU kernels into the user's cache
 test: $(FULL) $(PACKAGES) kernels  ## run the tests; GRADWIRE_TEST_COMPILED=1 runs them with the compiled kernels
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadgroup $(ARGS)
 	$(if $(ARGS),,$(MAKE) shadow)
+	$(if $(ARGS),,$(MAKE) torch-device)
 
 # The tests that exercise graphs most for their time. Others: make shadow ARGS=tests/client
 SHADOWED := $(patsubst %,tests/client/test_%.py,amp autograd backward_semantics differentiable_optim grad_attribute \
@@ -69,6 +70,9 @@ SHADOWED := $(patsubst %,tests/client/test_%.py,amp autograd backward_semantics 
 shadow: $(FULL)  ## run tests on the tape and by plans, and compare the sessions bit for bit
 	GRADWIRE_TEST_PLANS=shadow OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
 		$(BIN)/python -m pytest -q -n 2 $(or $(ARGS),$(SHADOWED))
+
+torch-device: $(FULL)  ## run the tests of the device of PyTorch, whose registration changes PyTorch for all others
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 $(or $(ARGS),tests/torch_device)
 
 soak: $(FULL)  ## run the long tests: make soak ARGS='cuts --seconds 600'
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.soak $(ARGS)

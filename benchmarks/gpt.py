@@ -53,7 +53,7 @@ def model_of(torch: Any) -> Any:
             self.head = nn.Linear(WIDTH, VOCABULARY)
 
         def forward(self, tokens: Any) -> Any:
-            places = torch.arange(CONTEXT)
+            places = torch.arange(CONTEXT, device=tokens.device)
             return self.head(self.norm(self.block(self.tokens(tokens) + self.positions(places))))
 
     return Language()

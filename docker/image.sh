@@ -130,7 +130,7 @@ megabytes() { echo "$(($(engine image inspect --format '{{.Size}}' "$1") / 10000
 build_image() {
     mkdir -p "$WORK/context/docker/wheels"
     tar --exclude=__pycache__ -c .dockerignore pyproject.toml constraints.txt README.md LICENSE docker/cpu.Dockerfile \
-        protocol/gradwire_protocol engine/gradwire_engine server/gradwire_server client/gradwire | tar -x -C "$WORK/context"
+        protocol/gradwire_protocol engine/gradwire_engine server/gradwire_server client/gradwire client/gradwire_torch | tar -x -C "$WORK/context"
     "$PYTHON" - >"$WORK/requirements.txt" <<'PY'
 import tomllib
 with open("pyproject.toml", "rb") as file:

@@ -15,7 +15,7 @@ from typing import Final
 REPOSITORY: Final = Path(__file__).parents[1]
 
 _FENCE: Final = re.compile(r"^( *)```(\S+)([^\n]*)\n(.*?)^\1```\s*$", re.MULTILINE | re.DOTALL)
-_BEGINS: Final = re.compile(r"^(import|from) gradwire\b", re.MULTILINE)
+_BEGINS: Final = re.compile(r"^(import|from) (gradwire|torch)\b", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,8 @@ def script(parts: list[Block]) -> str:
 
 
 def programs(page: Path) -> Iterator[list[Block]]:
-    """The Python programs of a page, block by block: one that imports gradwire begins a program, others go on."""
+    """The Python programs of a page, block by block: one that imports gradwire or PyTorch begins a program, others go
+    on."""
     program: list[Block] = []
     for block in blocks(page, "python"):
         if program and _BEGINS.search(block.code):

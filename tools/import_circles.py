@@ -1,4 +1,4 @@
-"""Finds circles of imports in the four packages: ``python -m tools.import_circles`` lists them.
+"""Finds circles of imports in the five packages: ``python -m tools.import_circles`` lists them.
 
 A circle is a strongly connected component of the graph of imports. Function-local and ``TYPE_CHECKING`` imports
 count like all others, because a reader of the file has to follow them too. Circles of up to :data:`LARGEST` files are
@@ -22,7 +22,10 @@ REPOSITORY: Final = Path(__file__).parents[1]
 #: the files of the largest circle that may remain
 LARGEST: Final = 3
 
-ROOTS: Final = ("protocol/gradwire_protocol", "engine/gradwire_engine", "server/gradwire_server", "client/gradwire")
+ROOTS: Final = (
+    "protocol/gradwire_protocol", "engine/gradwire_engine", "server/gradwire_server", "client/gradwire",
+    "client/gradwire_torch",
+)  # fmt: skip
 
 Graph = dict[str, set[str]]
 

@@ -1,4 +1,4 @@
-"""The record of the libraries that run under gradwire, as the page docs/libraries.md.
+"""The record of the libraries that run with gradwire, as the page docs/libraries.md.
 
 ``make libraries ARGS=--record`` writes the record, ``tests/libraries/results.json``.
 """
@@ -17,34 +17,44 @@ def page() -> str:
     """The page."""
     record = json.loads(RECORD.read_text(encoding="utf-8"))
     entries: list[dict[str, Any]] = list(record["entries"].values())
-    works = [entry for entry in entries if not entry["lacks"]]
+    works, on_device = (sum(entry["lacks"].get(way) == "" for entry in entries) for way in ("gradwire", "device"))
     lines = [
         HEADER,
         "# Libraries\n",
-        f"Libraries of PyPI that are built on PyTorch, under `gradwire run`. {len(works)} of {len(entries)} work. "
-        "Each runs a program of `tests/libraries/programs` that trains something small, once with "
-        f"PyTorch {record['torch']} and once with gradwire in an environment without PyTorch. It works if all results "
-        "(losses, outputs, gradients) are the same up to the tolerance: relative, or absolute below 1. Weights and "
-        "data come from NumPy, models from configurations; nothing is downloaded.\n",
+        f"Libraries of PyPI that are built on PyTorch, in two ways: under `gradwire run`, without PyTorch, where "
+        f"{works} of {len(entries)} work; and with PyTorch on [gradwire's device](device.md), where "
+        f"{on_device} work.\n",
+        "Each runs a program of `tests/libraries/programs` that trains something small: with "
+        f"PyTorch {record['torch']} on the CPU; with gradwire in an environment without PyTorch; and with PyTorch and "
+        '`DEVICE=gradwire`, by which the program puts its modules and data on `device="gradwire"`, or sets the default '
+        "device. It works if all results (losses, outputs, gradients) are the same up to the tolerance: relative, or "
+        "absolute below 1. Weights and data come from NumPy, models from configurations; nothing is downloaded.\n",
         "`make libraries` installs them under `build/libraries` (about 3 GB) and runs them; "
-        "`make libraries ARGS='timm peft'` runs some, and `make libraries ARGS=--record` writes this table anew. "
+        "`make libraries ARGS='timm peft'` runs some, `ARGS='--way device'` in one way, and "
+        "`make libraries ARGS=--record` writes this table anew. "
         "`tests/libraries/constraints.txt` has the versions.\n",
-        "| library | version | the program | tolerance | works, or what it lacks first | PyTorch, s | gradwire, s |",
-        "|---|---|---|---|---|---:|---:|",
+        '| library | version | the program | tolerance | `gradwire run` | `device="gradwire"` '
+        "| PyTorch, s | gradwire, s | device, s |",
+        "|---|---|---|---|---|---|---:|---:|---:|",
     ]
     for entry in entries:
-        theirs, ours = entry["seconds"]
-        found = "works" if not entry["lacks"] else f"no: {_code(entry['lacks'])}"
-        lines.append(
-            f"| {entry['library']} | {entry['version']} | {_cell(entry['does'])} | {entry['tolerance']:g} | {found} "
-            f"| {theirs} | {'' if ours is None else ours} |"
-        )
+        found = " | ".join(_found(entry["lacks"].get(way)) for way in ("gradwire", "device"))
+        seconds = " | ".join(str(entry["seconds"].get(way, "")) for way in ("torch", "gradwire", "device"))
+        told = f"{entry['library']} | {entry['version']} | {_cell(entry['does'])} | {entry['tolerance']:g}"
+        lines.append(f"| {told} | {found} | {seconds} |")
     lines.append(
-        "\nThe seconds are those of whole programs, imports and the embedded server's start included, on two cores. "
-        "Compiled extensions of libraries are linked against PyTorch and do not load without it; a library that works "
-        "does without them."
+        "\nWhere one does not work, the table has what it lacks first. The seconds are those of whole programs, "
+        "imports and the embedded server's start included, on two cores. Compiled extensions of libraries are linked "
+        "against PyTorch and do not load without it; a library that works under `gradwire run` does without them."
     )
     return "\n".join(lines) + "\n"
+
+
+def _found(lacks: str | None) -> str:
+    """What a program came to in one way; nothing if it was not tried."""
+    if lacks is None:
+        return ""
+    return f"no: {_code(lacks)}" if lacks else "works"
 
 
 def _cell(text: str) -> str:

@@ -24,10 +24,12 @@ _UNSIGNED: Final = _COMMON | {
     "unique_consecutive",
 }  # fmt: skip
 _FLOAT8_E4M3FN: Final = _COMMON | {
-    "abs", "addbmm", "addmm", "eye", "index_put", "linear", "masked_select", "matmul", "mm",
+    "abs", "addbmm", "addmm", "diagonal_backward", "eye", "index_backward", "index_put", "linear", "masked_select",
+    "matmul", "mm", "select_backward", "slice_backward",
 }  # fmt: skip
 _FLOAT8_E5M2: Final = _COMMON | {
-    "abs", "addbmm", "addmm", "eye", "index_put", "isfinite", "isinf", "linear", "masked_select", "matmul", "mm",
+    "abs", "addbmm", "addmm", "diagonal_backward", "eye", "index_backward", "index_put", "isfinite", "isinf", "linear",
+    "masked_select", "matmul", "mm", "select_backward", "slice_backward",
 }  # fmt: skip
 
 TAKEN: Final[dict[DType, set[str]]] = {

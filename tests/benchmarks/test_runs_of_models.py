@@ -6,7 +6,7 @@ import pytest
 
 from .quick_runs import check
 
-NAMES = ("mlp", "gpt", "cnn", "lstm", "models")
+NAMES = ("mlp", "gpt", "cnn", "lstm", "models", "torch_device")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -119,9 +119,20 @@ def several_results(x, w) -> Any:
     return [*parts, *rows, parts[1] * 2, rows[0] + x[0], largest.values, largest.indices, *ordered, *h.chunk(2)]
 
 
+def writes(x, w) -> Any:
+    y = x.clone()
+    rows = y[0:2]
+    found = [y.add_(1), y.mul_(x), rows.copy_(x[0:2]), y.lerp_(x, 0.5), y.addcmul_(x, x, value=2), rows.fill_(3.0)]
+    recorded = w * 2
+    recorded.add_(x).mul_(w)  # autograd's, which the long way notes
+    saved = y.exp() * w
+    y.zero_()
+    return [*found, recorded, recorded.exp(), saved, y + rows.sum()]
+
+
 PROGRAMS = [
-    several_results, pairs, singles, views, views_without_history, gradients, several, receivers, without_gradients,
-    defaults, integers, optimizer_steps,
+    writes, several_results, pairs, singles, views, views_without_history, gradients, several, receivers,
+    without_gradients, defaults, integers, optimizer_steps,
 ]  # fmt: skip
 
 
@@ -174,6 +185,28 @@ def test_a_repeated_op_does_not_work_out_anything_anew(alone, monkeypatch) -> No
     monkeypatch.setattr(dispatch, "_run", lambda entry, values, form: ways.append(entry.op.name))
     ops()
     assert ways == []
+
+
+def test_a_repeated_write_does_not_work_out_anything_anew(alone, monkeypatch) -> None:
+    x, y = gw.ones(2, 2), gw.ones(2, 2)
+
+    def ops() -> Any:
+        return x.add_(y).mul_(2.0), x[0:1].copy_(y[0:1]), x._version
+
+    versions = [ops()[-1] for _ in range(3)]
+    ways = []
+    monkeypatch.setattr(dispatch, "_run", lambda entry, values, form: ways.append(entry.op.name))
+    versions.append(ops()[-1])
+    assert ways == [] and versions == [3, 6, 9, 12]
+
+
+@pytest.mark.parametrize("write", [lambda x, y: x.add_(y), lambda x, y: y.add_(x), lambda x, y: x[0].zero_()])
+def test_a_write_that_is_known_is_refused_where_it_is_not_allowed(alone, write) -> None:
+    y = gw.ones(2, 2)
+    for _ in range(3):
+        write(gw.ones(2, 2), y.clone())
+    with pytest.raises(RuntimeError):
+        write(gw.ones(2, 2, requires_grad=True), gw.ones(2, 2, requires_grad=True))
 
 
 def test_a_repeated_step_takes_no_turn_by_the_lock(alone, monkeypatch) -> None:

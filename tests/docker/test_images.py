@@ -141,7 +141,7 @@ def test_the_builder_is_sent_nothing_but_what_is_named() -> None:
     assert all((ROOT / path).exists() for path in named - absent)
     assert named - absent == {
         "pyproject.toml", "constraints.txt", "README.md", "LICENSE", "protocol/gradwire_protocol",
-        "engine/gradwire_engine", "server/gradwire_server", "client/gradwire",
+        "engine/gradwire_engine", "server/gradwire_server", "client/gradwire", "client/gradwire_torch",
     }  # fmt: skip
 
 

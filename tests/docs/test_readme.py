@@ -28,7 +28,7 @@ def environment(**more: str) -> dict[str, str]:
     """The environment without a configured server, and with this Python's commands on the path."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("GRADWIRE_")}
     path = os.pathsep.join([str(Path(sys.executable).parent), inherited.get("PATH", "")])
-    return inherited | {"PATH": path, "PYTHONPATH": SOURCES} | more
+    return inherited | {"PATH": path, "PYTHONPATH": SOURCES, "TORCH_DEVICE_BACKEND_AUTOLOAD": "1"} | more
 
 
 def check(program: str, folder: Path) -> None:

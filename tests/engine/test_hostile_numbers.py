@@ -36,7 +36,15 @@ SAMPLES: Final = 1
 
 BY_DESIGN: Final = {
     ("arange", "step"): "PyTorch's function takes no step without an end",
+    ("attention_backward", "scale"): "PyTorch's gradient is that of weights with this scale, ours of the weights given",
+    ("batch_norm_backward", "eps"): "PyTorch's schema refuses complex numbers with another class",
+    ("batch_norm_inference", "eps"): "only batch_norm itself refuses a bound",
+    ("batch_norm_training", "eps"): "only batch_norm itself refuses a bound",
     ("cross_entropy", "label_smoothing"): "a share below 0 or NaN is refused, where PyTorch takes it for 0",
+    ("flash_attention", "dropout_p"): "what is no probability is refused also where nothing is dropped",
+    ("flash_attention_backward", "dropout_p"): "what is no probability is refused also where nothing is dropped",
+    ("flash_attention_backward", "scale"): "PyTorch's gradient is of weights with this scale, ours of given levels",
+    ("flash_attention_training", "dropout_p"): "what is no probability is refused also where nothing is dropped",
     ("hardtanh", "max_val"): "PyTorch compares the bounds in Python, which raises TypeError for complex ones",
     ("hardtanh", "min_val"): "PyTorch compares the bounds in Python, which raises TypeError for complex ones",
     ("linalg_lstsq", "rcond"): "it computes by SVD whatever the driver",

@@ -6,12 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from gradwire_engine.autograd.engine import Engine
 from gradwire_engine.autograd.registry import row
 from gradwire_engine.autograd.tensor import Tensor
 from gradwire_protocol.errors import GraphError
 from gradwire_protocol.table import TABLE, lookup
+from tests.hostile_arguments import drawn, over_tensors
+
+from .test_hostile_arguments import on
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "binary_cross_entropy": {"target": (2, 3), "weight": (2, 3)},
@@ -27,7 +31,10 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 }
 """Of each op with such an operand: shapes of floats, lists of integers, and numbers as they are."""
 
-OPERANDS = [(op.name, name) for op in TABLE.values() for name in sorted(op.underived)]
+OPERANDS = [(op.name, name) for op in TABLE.values() if op.name in ARGUMENTS for name in sorted(op.underived)]
+PRIMITIVES = [(op.name, name) for op in TABLE.values() if op.name not in ARGUMENTS for name in sorted(op.underived)]
+"""Operands of operations that derivatives consist of, or that return what derivatives need: clients offer no functions
+of their names."""
 
 
 def arguments(engine: Engine, op: str) -> dict[str, Any]:
@@ -65,5 +72,31 @@ def test_it_is_refused_while_history_is_recorded(engine: Engine, op: str, name: 
     assert call(engine, op, taken).requires_grad
 
 
+def sampled(engine: Engine, op: str, name: str) -> list[Any]:
+    """Values of all parameters, from the first sample in which that operand is a tensor of floats; no history."""
+    for _, sample in drawn(lookup(op), "float32", 0):
+        values = lookup(op).bind(sample.args, sample.kwargs)
+        given = dict(zip([param.name for param in lookup(op).params], values, strict=True))[name]
+        if isinstance(given, torch.Tensor) and given.is_floating_point() and not sample.expects_error:
+            return [on(engine, detached(value)) for value in values]
+    raise AssertionError(f"no sample of {op} has a tensor of floats for {name}")
+
+
+def detached(value: Any) -> Any:
+    return over_tensors(lambda tensor: tensor.detach(), value)
+
+
+@pytest.mark.parametrize(("op", "name"), PRIMITIVES)
+def test_operations_of_derivatives_refuse_a_history(engine: Engine, op: str, name: str) -> None:
+    values = sampled(engine, op, name)
+    place = [param.name for param in lookup(op).params].index(name)
+    values[place].requires_grad_flag = True
+    with pytest.raises(GraphError, match=f"{op} has no derivative for '{name}', a float32"):
+        engine.run(row(op), values)
+    engine.grad_enabled = False
+    engine.run(row(op), values)
+
+
 def test_every_such_operand_is_asked() -> None:
     assert {op for op, _ in OPERANDS} == set(ARGUMENTS)
+    assert not any(lookup(op).exposed for op, _ in PRIMITIVES)

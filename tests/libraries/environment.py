@@ -12,7 +12,9 @@ import shutil
 import subprocess
 import sys
 import time
+import tomllib
 import venv
+from enum import Enum
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +30,14 @@ INSTALL_S: Final = 3600.0
 _PYTORCH: Final = ("torch", "torchgen", "functorch")
 
 
+class Way(Enum):
+    """How a program runs: with PyTorch, with gradwire in its place, or with PyTorch on gradwire's device."""
+
+    TORCH = "torch"
+    GRADWIRE = "gradwire"
+    DEVICE = "device"
+
+
 class NotInstalled(Exception):
     """The environment could not be created; the end of pip's output."""
 
@@ -38,7 +48,7 @@ def prepare() -> None:
     Raises:
         NotInstalled: if pip fails.
     """
-    wanted = "\n".join([*packages(), CONSTRAINTS.read_text(encoding="utf-8")])
+    wanted = "\n".join([*packages(), CONSTRAINTS.read_text(encoding="utf-8"), _found_by()])
     stamp = HOME / "stamp"
     if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
         return
@@ -53,6 +63,12 @@ def prepare() -> None:
     stamp.write_text(wanted, encoding="utf-8")
     size = sum(path.stat().st_size for path in HOME.rglob("*") if path.is_file() and not path.is_symlink())
     print(f"installed: {size / 1e9:.1f} GB, {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
+
+
+def _found_by() -> str:
+    """By what PyTorch finds the device: its entry points, which are written at the installation."""
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return json.dumps(told["project"]["entry-points"])
 
 
 def _pip(*arguments: str) -> None:
@@ -73,13 +89,18 @@ def _move_pytorch() -> None:
     shutil.copy(Path(__file__).parent / "beside_oracle.py", ORACLE / "sitecustomize.py")
 
 
-def variables(*, oracle: bool) -> dict[str, str]:
-    """The environment variables of a program: with PyTorch, or without it."""
+def variables(way: Way) -> dict[str, str]:
+    """The environment variables of a program."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("GRADWIRE_", "PYTHON"))}
     fixed = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
     offline = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "WANDB_MODE": "disabled"}
     quiet = {"TOKENIZERS_PARALLELISM": "false", "HF_HUB_DISABLE_TELEMETRY": "1", "MPLBACKEND": "Agg"}
-    return {**kept, **fixed, **offline, **quiet, **({"PYTHONPATH": str(ORACLE)} if oracle else {})}
+    own = {
+        Way.TORCH: {"PYTHONPATH": str(ORACLE), "TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "DEVICE": "cpu"},
+        Way.GRADWIRE: {"DEVICE": "cpu"},
+        Way.DEVICE: {"PYTHONPATH": str(ORACLE), "DEVICE": "gradwire"},
+    }
+    return {**kept, **fixed, **offline, **quiet, **own[way]}
 
 
 def versions() -> dict[str, str]:
@@ -90,7 +111,7 @@ def versions() -> dict[str, str]:
     )
     done = subprocess.run(
         [str(PYTHON), "-c", code, str(ORACLE), *packages(), "torch"],
-        env=variables(oracle=False),
+        env=variables(Way.GRADWIRE),
         capture_output=True,
         text=True,
         check=True,

@@ -15,20 +15,24 @@ FILE: Final = Path(__file__).parent / "results.json"
 
 def row(trial: Trial, versions: Mapping[str, str]) -> dict[str, Any]:
     """What the record keeps of a trial."""
-    seconds = [round(trial.torch.seconds), round(trial.gradwire.seconds) if trial.gradwire else None]
     return {
         "library": trial.entry.shown,
         "version": versions[trial.entry.package],
         "does": trial.entry.does,
         "tolerance": trial.entry.tolerance,
-        "seconds": seconds,
-        "lacks": trial.lacks,
+        "seconds": {way.value: round(found.seconds) for way, found in trial.runs.items()},
+        "lacks": {way.value: lacks for way, lacks in trial.lacks.items()},
     }
 
 
+def _merged(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    """A row with what is told now in the place of what was told before, way by way."""
+    return {**before, **now, **{key: {**before.get(key, {}), **now.get(key, {})} for key in ("seconds", "lacks")}}
+
+
 def write(rows: Mapping[str, dict[str, Any]], torch: str) -> None:
-    """Write these rows; those of other entries stay as they are."""
+    """Write these rows. Those of other entries stay as they are, and so does what was not tried."""
     kept = json.loads(FILE.read_text(encoding="utf-8"))["entries"] if FILE.exists() else {}
-    merged = {name: rows.get(name) or kept[name] for name in ENTRIES if name in rows or name in kept}
+    merged = {name: _merged(kept.get(name, {}), rows.get(name, {})) for name in ENTRIES if name in rows or name in kept}
     entries = ",\n".join(f"  {json.dumps(name)}: {json.dumps(found)}" for name, found in merged.items())
     FILE.write_text(f'{{"torch": {json.dumps(torch)},\n"entries": {{\n{entries}\n}}}}\n', encoding="utf-8")

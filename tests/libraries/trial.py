@@ -1,4 +1,4 @@
-"""One program under PyTorch and under gradwire, and whether both say the same."""
+"""One program with PyTorch, with gradwire and on gradwire's device, and whether all say the same."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import math
 import re
 import subprocess
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from .entries import Entry
-from .environment import HOME, PYTHON, ROOT, variables
+from .environment import HOME, PYTHON, ROOT, Way, variables
 
 PATIENCE_S: Final = 900.0
 _ABSENT: Final = re.compile(r"\b(torch(?:\.\w+)+|Tensor\.\w+|functorch[\w.]*) does not exist in gradwire")
@@ -34,22 +35,26 @@ class Run:
 
 @dataclass(frozen=True)
 class Trial:
-    """Both runs of an entry's program. ``lacks`` is empty if gradwire computes what PyTorch computes."""
+    """The runs of an entry's program.
+
+    Attributes:
+        runs: by the way; those after a failure with PyTorch are left out.
+        lacks: for each of the other ways, what is missing or differs; empty if the results are those of PyTorch.
+    """
 
     entry: Entry
-    torch: Run
-    gradwire: Run | None
-    lacks: str
+    runs: Mapping[Way, Run]
+    lacks: Mapping[Way, str]
 
 
-def run(entry: Entry, *, oracle: bool) -> Run:
-    """Run the program with PyTorch, or with gradwire."""
-    with_gradwire = () if oracle else ("-m", "gradwire", "run")
+def run(entry: Entry, way: Way) -> Run:
+    """Run the program."""
+    with_gradwire = ("-m", "gradwire", "run") if way is Way.GRADWIRE else ()
     begin = time.monotonic()
     try:
         done = subprocess.run(
             [str(PYTHON), *with_gradwire, str(entry.program)],
-            env=variables(oracle=oracle),
+            env=variables(way),
             capture_output=True,
             text=True,
             timeout=PATIENCE_S,
@@ -69,13 +74,16 @@ def run(entry: Entry, *, oracle: bool) -> Run:
     return Run(json.loads(lines[-1]), "", seconds, output)
 
 
-def attempt(entry: Entry) -> Trial:
-    """Run an entry's program under both and compare."""
-    theirs = run(entry, oracle=True)
+def attempt(entry: Entry, ways: Sequence[Way] = (Way.GRADWIRE, Way.DEVICE)) -> Trial:
+    """Run an entry's program with PyTorch and in other ways, and compare."""
+    theirs = run(entry, Way.TORCH)
     if theirs.failure:
-        return Trial(entry, theirs, None, f"fails with PyTorch: {theirs.failure}")
-    ours = run(entry, oracle=False)
-    return Trial(entry, theirs, ours, ours.failure or difference(ours.results, theirs.results, entry.tolerance))
+        return Trial(entry, {Way.TORCH: theirs}, dict.fromkeys(ways, f"fails with PyTorch: {theirs.failure}"))
+    runs = {way: run(entry, way) for way in ways}
+    lacks = {
+        way: ours.failure or difference(ours.results, theirs.results, entry.tolerance) for way, ours in runs.items()
+    }
+    return Trial(entry, {Way.TORCH: theirs, **runs}, lacks)
 
 
 def reason(errors: str) -> str:

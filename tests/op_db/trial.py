@@ -76,7 +76,11 @@ class Trial:
         self.function = function
         self.drawn = entry.name in RANDOM
         self.theirs = Bridge(torch)
-        self.ours = Bridge(library)
+        self.ours = self.carrier()
+
+    def carrier(self) -> Bridge:
+        """What carries the sample into the library."""
+        return Bridge(self.library)
 
     def process(self, result: Any, library: types.ModuleType) -> Any:
         """What is unique of a result, and can be differentiated."""
@@ -150,8 +154,7 @@ class Trial:
         integers = "int64" in str(results[-1].dtype)
         if not integers or (len(results) == 1 and self.entry.name != "argsort") or self.sample.input.ndim == 0:
             return results
-        torches = isinstance(results[-1], torch.Tensor)
-        source = (self.theirs if torches else self.ours)(self.sample.input).detach()
+        source = self.source(results).detach()
         indices = results[-1]
         given = [v for v in (*self.sample.args, self.sample.kwargs.get("dim")) if type(v) is int]
         skip = 1 if self.entry.name in ("topk", "kthvalue") and self.sample.args else 0
@@ -159,6 +162,10 @@ class Trial:
         if indices.ndim < source.ndim:
             indices = indices.unsqueeze(dim)
         return [*results[:-1], source.take_along_dim(indices, dim)]
+
+    def source(self, results: list[Any]) -> Any:
+        """The input, where these results are."""
+        return (self.theirs if isinstance(results[-1], torch.Tensor) else self.ours)(self.sample.input)
 
     def masked_out(self, result: Any, bridge: Bridge) -> Any:
         """A masked operation's result, zero where its mask leaves it without meaning."""
@@ -224,7 +231,7 @@ class Trial:
             if wrapper.__name__ == "<lambda>" and not wrapper.__code__.co_names:  # it hands on, as most do
                 theirs, ours, wanted_all, got_all = self.theirs, self.ours, self.wanted, self.got
             else:
-                theirs, ours = Bridge(torch), Bridge(self.library)
+                theirs, ours = Bridge(torch), self.carrier()
                 wanted_all = self.call(theirs, lambda *a, **k: wrapper(self.entry.op, *a, **k))
                 if wrapper.__name__.startswith("gradcheck_wrapper_masked"):
                     got_all = self.masked_out(self.call(ours, self.function), ours)
@@ -245,7 +252,7 @@ class Trial:
         their_grads = torch.autograd.grad(
             [b for _, b in pairs], [made for _, made in theirs.leaves], seeds, allow_unused=True
         )
-        carry = Bridge(self.library)
+        carry = self.carrier()
         our_grads = self.library.autograd.grad(
             [a for a, _ in pairs], [made for _, made in ours.leaves], [carry(s) for s in seeds], allow_unused=True
         )

@@ -41,10 +41,10 @@ GENERATORS: dict[torch.Generator, Any] = {}
 """The generator of gradwire for each of PyTorch's, which has its seed."""
 
 
-def torchs(tensor: Any, like: torch.Tensor | None = None) -> torch.Tensor:
+def torchs(tensor: Any, like: torch.Tensor | None = None, device: Any = None) -> torch.Tensor:
     """A tensor of gradwire as PyTorch's."""
     found = torch.from_numpy(tensor.detach().numpy().copy())
-    return found if like is None else found.to(like.dtype)
+    return found.to(device) if like is None else found.to(like.device, like.dtype)
 
 
 def blank(like: torch.Tensor) -> Any:
@@ -64,21 +64,24 @@ def filling(name: str) -> Callable[..., torch.Tensor]:
 def making(name: str) -> Callable[..., torch.Tensor]:
     def made(*args: Any, requires_grad: bool = False, **named: Any) -> torch.Tensor:
         passed = {key: gradwires(value) for key, value in named.items() if key not in ("device", "pin_memory")}
-        return torchs(getattr(gradwire, name)(*args, **passed)).requires_grad_(requires_grad)
+        drawn = getattr(gradwire, name)(*args, **passed)
+        return torchs(drawn, device=named.get("device")).requires_grad_(requires_grad)
 
     return made
 
 
 def alike(name: str) -> Callable[..., torch.Tensor]:
     def made(like: torch.Tensor, **named: Any) -> torch.Tensor:
-        return torchs(getattr(gradwire, name)(blank(like), **{k: gradwires(v) for k, v in named.items()}))
+        drawn = getattr(gradwire, name)(blank(like), **{k: gradwires(v) for k, v in named.items()})
+        return torchs(drawn, device=like.device)
 
     return made
 
 
 def chosen(input: torch.Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None) -> torch.Tensor:
-    weights = gradwire.from_numpy(input.detach().numpy())
-    return torchs(gradwire.multinomial(weights, num_samples, replacement, generator=gradwires(generator)))
+    weights = gradwire.from_numpy(input.detach().cpu().numpy())
+    drawn = gradwire.multinomial(weights, num_samples, replacement, generator=gradwires(generator))
+    return torchs(drawn, device=input.device)
 
 
 def dropping(name: str) -> Callable[..., torch.Tensor]:
@@ -108,7 +111,7 @@ def attending(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tens
         factors = torchs(attend(*equal, identity, dropout_p=dropout_p) * length, query)
         scores = query @ key.mT * (query.shape[-1] ** -0.5 if scale is None else scale)
         if is_causal:
-            attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+            attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=query.device).tril()
         if attn_mask is not None and attn_mask.dtype == torch.bool:
             scores = scores.masked_fill(~attn_mask, -torch.inf)
         elif attn_mask is not None:

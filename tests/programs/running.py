@@ -52,9 +52,14 @@ def modules_of(folder: Path) -> Iterator[None]:
 
 
 def under_torch(
-    command: list[str], folder: Path, capsys: pytest.CaptureFixture[str], environment: Mapping[str, str]
-) -> str:
-    """What a program prints under PyTorch in a folder, if PyTorch draws gradwire's numbers. It runs in this process."""
+    command: list[str], folder: Path, capsys: pytest.CaptureFixture[str], environment: Mapping[str, str],
+    accelerator: str | None = None,
+) -> str:  # fmt: skip
+    """What a program prints under PyTorch in a folder, if PyTorch draws gradwire's numbers. It runs in this process.
+
+    Args:
+        accelerator: the device that it finds as PyTorch's accelerator; ``cpu`` lets it do the same without one.
+    """
     program, *arguments = command
     path = COLLECTION / program
     dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
@@ -64,6 +69,12 @@ def under_torch(
         patch.chdir(folder)
         # PyTorch's op database, which other tests import, forbids programs to set flags of its backends.
         patch.setitem(torch.backends.flags_frozen.__globals__, "__allow_nonbracketed_mutation_flag", True)
+        patch.setattr(torch.accelerator, "is_available", lambda: accelerator is not None)
+        if accelerator is not None:
+            patch.setattr(
+                torch.accelerator, "current_accelerator", lambda check_available=False: torch.device(accelerator)
+            )
+            patch.setattr(torch.Tensor, "pin_memory", lambda self, device=None: self)
         patch.setattr(torch, "compile", lambda model: model)  # its compiler takes longer than the program
         for name, value in environment.items():
             patch.setenv(name, value)

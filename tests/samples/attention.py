@@ -92,6 +92,21 @@ def attention(make):
     yield Sample(make(2, 3, 4, 8), make(1, 3, 5, 8), make(3, 5, 8), None, False, 0.3)
 
 
+def _attention_training(q, k, v, mask, is_causal, scale):
+    weights = _attention(
+        q, k, torch.eye(k.shape[-2], dtype=q.dtype).expand(*k.shape[:-2], -1, -1), mask, is_causal, scale
+    )
+    return weights @ v, weights
+
+
+@samples("attention_training", dtypes=FLOATS, ref=_attention_training, grad=False, strides=False, tol=(1e-4, 1e-4))
+def attention_training(make):
+    make = make.plain()
+    yield Sample(*_qkv(make), None, False, 0.3)
+    yield Sample(*_qkv(make, out=6), None, True, 0.3)
+    yield Sample(*_qkv(make), make(4, 5), False, 0.3)
+
+
 @samples(
     "attention", dtypes=FLOATS, ref=lambda *a: nnf.scaled_dot_product_attention(*a[:4]), grad_fn=False, gradgrad=False
 )
@@ -150,6 +165,28 @@ def flash_attention(make):
     yield Sample(*_qkv(make, lead=()), torch.ones(4, 5).bool().tril(), _state(), False, 0.3, 0.4)
 
 
+def _levels(q, k, scale, mask=None):
+    """The largest score of each row, and 1 over the sum of what the others' exponentials are of its own."""
+    scores = q @ k.mT * scale + (0 if mask is None else mask)
+    top = scores.amax(-1, keepdim=True)
+    return torch.cat([top, 1 / (scores - top).exp().sum(-1, keepdim=True)], -1)
+
+
+def _flash_attention_training(q, k, v, mask, state, is_causal, scale, p):
+    return _flash_attention(q, k, v, mask, state, is_causal, scale, p), _levels(q, k, scale, mask)
+
+
+@samples(
+    "flash_attention_training", dtypes=FLOATS, ref=_flash_attention_training, grad=False, strides=False,
+    tol=(1e-4, 1e-4),
+)  # fmt: skip
+def flash_attention_training(make):
+    make = make.plain()
+    yield Sample(*_qkv(make, out=6), None, None, False, 0.3, 0.0)
+    yield Sample(*_qkv(make, out=6), make(4, 5), None, False, 0.3, 0.0)
+    yield Sample(*_qkv(make, cols=11), None, _state(), False, 0.3, 0.4)
+
+
 def _flash_attention_backward(grad, q, k, v, mask, state, levels, is_causal, scale, p):
     operands = [x.detach().requires_grad_() for x in (q, k, v)]
     with torch.enable_grad():
@@ -161,13 +198,12 @@ def _flash_attention_backward(grad, q, k, v, mask, state, levels, is_causal, sca
     tol=(1e-4, 1e-4),
 )  # fmt: skip
 def flash_attention_backward(make):
-    for lead, state in (((2, 3), None), ((), None), ((2,), _state())):
+    added = make(4, 5, requires_grad=False)
+    for lead, mask, state in (((2, 3), None, None), ((), None, None), ((2,), None, _state()), ((2, 3), added, None)):
         q, k, v = (x.detach() for x in _qkv(make, lead, out=6))
-        scores = q @ k.mT * 0.3
-        top = scores.amax(-1, keepdim=True)
-        levels = torch.cat([top, 1 / (scores - top).exp().sum(-1, keepdim=True)], -1)
+        levels = _levels(q, k, 0.3, mask)
         g = make(*lead, 4, 6, requires_grad=False)
-        yield Sample(g, q, k, v, None, state, levels, False, 0.3, 0.0 if state is None else 0.4)
+        yield Sample(g, q, k, v, mask, state, levels, False, 0.3, 0.0 if state is None else 0.4)
 
 
 @samples("attention_kept", dtypes=("int64",), ref=lambda state, shape, p: _kept(state, shape, p))

@@ -40,6 +40,21 @@ def layer_norm_of_mixed_dtypes(make):
     yield Sample(make(2, 4, dtype="int64"), (4,)).fails()
 
 
+def _layer_norm_training(x, shape, weight=None, bias=None, eps=1e-5):
+    out, *kept = torch.native_layer_norm(x, list(shape), weight, bias, eps)
+    return out, *(k.float() if k.dtype.itemsize == 2 else k for k in kept)
+
+
+@samples("layer_norm_training", dtypes=HALVES, ref=_layer_norm_training, grad=False, tol=(2e-2, 2e-2), strides=False)
+@samples("layer_norm_training", dtypes=FLOATS, ref=_layer_norm_training, grad=False, tol=(1e-4, 1e-4))
+def layer_norm_training(make):
+    make = make.plain()
+    yield Sample(make(2, 3, 4), (4,), make(4), make(4))
+    yield Sample(make(2, 3, 4), (3, 4), make(3, 4), None, 0.1)
+    yield Sample(make(2, 3, 4, transposed=True), (4,))
+    yield Sample(make(2, 3, 4), (3,)).fails()
+
+
 def _layer_norm_backward(grad, x, mean, rstd, weight=None, bias=False):
     shape = list(x.shape[-1:])
     mask = [True, weight is not None, bias]
@@ -67,6 +82,22 @@ def rms_norm(make):
     yield Sample(make(0, 4), (4,), make(4))
     yield Sample(make(2, 4), (3,)).fails()
     yield Sample(make(2, 4), (4,), make(3)).fails()
+
+
+def _rms_norm_training(x, shape, weight=None, eps=None):
+    wide = x.float() if x.dtype.itemsize == 2 else x
+    least = torch.finfo(wide.dtype).eps if eps is None else eps
+    dims = tuple(range(-len(shape), 0))
+    return nnf.rms_norm(x, shape, weight, eps), (wide.square().mean(dims, keepdim=True) + least).rsqrt()
+
+
+@samples("rms_norm_training", dtypes=HALVES, ref=_rms_norm_training, grad=False, tol=(2e-2, 2e-2))
+@samples("rms_norm_training", dtypes=FLOATS, ref=_rms_norm_training, grad=False, tol=(1e-4, 1e-4))
+def rms_norm_training(make):
+    make = make.plain()
+    yield Sample(make(2, 3, 4), (4,), make(4))
+    yield Sample(make(2, 3, 4), (3, 4), None, 0.1)
+    yield Sample(make(2, 4), (3,)).fails()
 
 
 def _rms_norm_backward(grad, x, rstd, weight=None):
@@ -186,6 +217,19 @@ def group_norm(make):
 @samples("group_norm", dtypes=FLOATS, ref=nnf.group_norm, **LOOSE)
 def group_norm_of_vectors(make):
     yield Sample(make(2, 6), 3, make(6))
+
+
+def _group_norm_training(x, groups, weight=None, bias=None, eps=1e-5):
+    n, c = x.shape[:2]
+    return torch.native_group_norm(x, weight, bias, n, c, x[0, 0].numel(), groups, eps)
+
+
+@samples("group_norm_training", dtypes=FLOATS, ref=_group_norm_training, grad=False, tol=(1e-4, 1e-4))
+def group_norm_training(make):
+    make = make.plain()
+    yield Sample(make(2, 6, 20), 3, make(6), make(6))
+    yield Sample(make(2, 6, 3, 2), 2, None, None, 0.1)
+    yield Sample(make(2, 6, 20), 4).fails()
 
 
 def _group_norm_backward(grad, x, mean, rstd, groups, weight=None):

@@ -138,10 +138,23 @@ def _lstm_backward(
     bias = torch.zeros(w_ih.shape[0], dtype=x.dtype)
 
     def layer(x, hx, cx, w_ih, w_hh, b, w_hr, **told):
-        return _lstm(x, hx, cx, w_ih, w_hh, b, bias, w_hr, **told)
+        made = _lstm(x, hx, cx, w_ih, w_hh, b, bias, w_hr, **told)
+        return made if g_cells is None else (*made, _cells_by_steps(x, hx, cx, w_ih, w_hh, b, w_hr))
 
-    given = (x, hx, cx, w_ih, w_hh, bias, w_hr)
-    return _backward(layer, 2, given, (g, g_state, g_cell), reverse, batch_sizes, inputs)
+    given, grads = (x, hx, cx, w_ih, w_hh, bias, w_hr), (g, g_state, g_cell)
+    return _backward(layer, 2, given, grads if g_cells is None else (*grads, g_cells), reverse, batch_sizes, inputs)
+
+
+def _cells_by_steps(x, hx, cx, w_ih, w_hh, bias, w_hr):
+    """The cells after each step of a layer that goes forward, with which PyTorch's layer does not part."""
+    state, cell, cells = hx, cx, []
+    for step in x:
+        i, f, g, o = (step @ w_ih.T + state @ w_hh.T + bias).chunk(4, 1)
+        cell = torch.sigmoid(f) * cell + torch.sigmoid(i) * torch.tanh(g)
+        state = torch.sigmoid(o) * torch.tanh(cell)
+        state = state if w_hr is None else state @ w_hr.T
+        cells.append(cell)
+    return torch.cat(cells)
 
 
 def _plain(*tensors):
@@ -187,12 +200,41 @@ def _before(output, first, told):
     return found
 
 
-def _gru_kept(x, hx, w_ih, w_hh, **told):
-    output = _gru(x, hx, w_ih, w_hh, **told)[0]
-    a = (x.reshape(-1, 3) @ w_ih.T).chunk(3, 1)
-    b = (_before(output, hx, told) @ w_hh.T).chunk(3, 1)
+def _gru_kept(x, hx, w_ih, w_hh, b_ih=None, b_hh=None, **told):
+    output = _gru(x, hx, w_ih, w_hh, b_ih, b_hh, **told)[0]
+    of_input, of_state = x.reshape(-1, 3) @ w_ih.T, _before(output, hx, told) @ w_hh.T
+    a = (of_input if b_ih is None else of_input + b_ih).chunk(3, 1)
+    b = (of_state if b_hh is None else of_state + b_hh).chunk(3, 1)
     reset, update = torch.sigmoid(a[0] + b[0]), torch.sigmoid(a[1] + b[1])
     return output, torch.cat([reset, update, torch.tanh(a[2] + reset * b[2])], 1), b[2]
+
+
+def _gru_training(x, hx, w_ih, w_hh, b_ih=None, b_hh=None, **told):
+    """PyTorch's layer and what it would keep."""
+    output, gates, product = _gru_kept(x, hx, w_ih, w_hh, b_ih, b_hh, **told)
+    return output, _gru(x, hx, w_ih, w_hh, b_ih, b_hh, **told)[1], gates, product
+
+
+@samples("gru_layer_training", ref=_gru_training, **BACKWARD)
+def gru_layer_training(make):
+    make = make.plain()
+    for x, batch, told in _sequences(make):
+        yield Sample(x, make(batch, 4), *_weights(make, 3), **told)
+        yield Sample(x, make(batch, 4), *_weights(make, 3, bias=False), **told)
+
+
+def _lstm_training(x, hx, cx, w_ih, w_hh, b_ih=None, b_hh=None, w_hr=None, **told):
+    output, *last = _lstm(x, hx, cx, w_ih, w_hh, b_ih, b_hh, w_hr, **told)
+    return output, *last, *_lstm_kept(x, hx, cx, w_ih, w_hh, w_hr, told, b_ih, b_hh)[1:]
+
+
+@samples("lstm_layer_training", ref=_lstm_training, **BACKWARD)
+def lstm_layer_training(make):
+    make = make.plain()
+    for x, batch, told in _sequences(make):
+        yield Sample(x, make(batch, 4), make(batch, 4), *_weights(make, 4), **told)
+        projected = make(2, 4, low=-1, high=1)
+        yield Sample(x, make(batch, 2), make(batch, 4), *_weights(make, 4, 4, 2, bias=False), w_hr=projected, **told)
 
 
 @samples("lstm_layer_backward", ref=_lstm_backward, **BACKWARD)
@@ -208,11 +250,15 @@ def lstm_layer_backward(make):
             grads = _plain(make(*kept[0].shape), make(batch, outputs), make(batch, 4))
             yield Sample(*grads, None, x.detach(), hx, cx, w_ih, w_hh, w_hr, *kept, *where, True)
             yield Sample(grads[0], None, None, None, x.detach(), hx, cx, w_ih, w_hh, w_hr, *kept, *where, False)
+            if not told:
+                g_cells = make(*kept[2].shape).detach()
+                yield Sample(*grads, g_cells, x.detach(), hx, cx, w_ih, w_hh, w_hr, *kept, *where, True)
 
 
-def _lstm_kept(x, hx, cx, w_ih, w_hh, w_hr, told):
-    output = _lstm(x, hx, cx, w_ih, w_hh, w_hr=w_hr, **told)[0]
-    given = x.reshape(-1, 3) @ w_ih.T + _before(output, hx, told) @ w_hh.T
+def _lstm_kept(x, hx, cx, w_ih, w_hh, w_hr, told, b_ih=None, b_hh=None):
+    output = _lstm(x, hx, cx, w_ih, w_hh, b_ih, b_hh, w_hr, **told)[0]
+    bias = 0 if b_ih is None else b_ih + b_hh
+    given = x.reshape(-1, 3) @ w_ih.T + _before(output, hx, told) @ w_hh.T + bias
     i, f, g, o = given.chunk(4, 1)
     gates = torch.cat([torch.sigmoid(i), torch.sigmoid(f), torch.tanh(g), torch.sigmoid(o)], 1)
     i, f, g, o = gates.chunk(4, 1)

@@ -69,10 +69,15 @@ def _interpolate_backward(grad, extents, mode, align_corners, scales, antialias)
 
 @samples("interpolate_backward", dtypes=FLOATS, ref=_interpolate_backward, grad_fn=False, tol=(1e-5, 1e-5))
 def interpolate_backward(make):
-    for mode in ("nearest", "bilinear", "bicubic"):
+    for mode in ("nearest", "nearest-exact", "bilinear", "bicubic"):
         yield Sample(make(2, 3, 6, 3), (4, 5), mode, False, None, False)
+    for mode in ("nearest", "nearest-exact"):
+        yield Sample(make(2, 3, 6), (4,), mode, False, None, False)
+        yield Sample(make(1, 2, 3, 4, 5), (2, 3, 3), mode, False, None, False)
     yield Sample(make(2, 3, 4, 3), (9, 11), "bilinear", False, None, True)
+    yield Sample(make(2, 3, 4, 3), (9, 11), "bicubic", False, None, True)
     yield Sample(make(2, 3, 6), (4,), "linear", True, None, False)
+    yield Sample(make(1, 2, 3, 4, 5), (2, 3, 3), "trilinear", False, None, False)
 
 
 def _grid_sampler(x, grid, mode="bilinear", padding_mode="zeros", align_corners=False):

@@ -48,6 +48,8 @@ def derived(stored: Groups) -> Groups:
         group = f"ops/{op.family}"
         prefix = f"{group}/{op.name}/"
         known = [vector for vector in stored.get(group, []) if vector["id"].startswith(prefix)]
+        if not op.internal:  # any more
+            known = [vector for vector in known if vector["id"] != f"{prefix}internal"]
         made = [applied(vector) for vector in known] or list(_made(op, prefix))
         found.setdefault(group, []).extend(made)
     return found

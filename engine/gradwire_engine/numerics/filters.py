@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from ..runtime.arrays import Array, Namespace
+from gradwire_protocol.ops.resampling import DENSE_TAPS
 
-DENSE: Final = 8
-"""From so many taps on, a product with a dense matrix is faster than one pass per tap."""
+from ..runtime.arrays import Array, Namespace
 
 
 class Taps:
@@ -63,7 +62,7 @@ class Taps:
         outputs, taps = self.places.shape
         if taps == 1 and bool((self.weights == 1).all()):
             return xp.take(x, xp.asarray(self.places[:, 0]), axis=axis)
-        if taps >= DENSE:
+        if taps >= DENSE_TAPS:  # faster than one pass per tap
             lead, trail = x.shape[:axis], x.shape[axis + 1 :]
             flat = x.reshape(prod(lead), x.shape[axis], prod(trail))
             dense = xp.asarray(self.matrix().astype(x.dtype))
@@ -108,10 +107,15 @@ def _between(outputs: int, step: Array, align_corners: bool, real: type) -> Arra
     return places.astype(real)
 
 
+def _whole(places: Array) -> Array:
+    """Places rounded down, as integers; what is beyond those is far beyond any image."""
+    return np.minimum(np.floor(places), 2.0**62).astype(np.int64)
+
+
 def _nearest(extent: int, outputs: int, scale: float | None, shift: float) -> Taps:
     # Which element is nearest is decided in single precision, as PyTorch does: a rounding makes another element.
     step = np.float32(1 / scale if scale is not None else np.float32(extent) / np.float32(outputs))
-    places = np.floor((np.arange(outputs, dtype=np.float32) + np.float32(shift)) * step).astype(np.int64)
+    places = _whole((np.arange(outputs, dtype=np.float32) + np.float32(shift)) * step)
     if not shift and outputs in (extent, 2 * extent):
         places = np.arange(outputs) * extent // outputs
     return Taps(extent, np.minimum(places, extent - 1)[:, None], np.ones((outputs, 1)))
@@ -120,7 +124,7 @@ def _nearest(extent: int, outputs: int, scale: float | None, shift: float) -> Ta
 def _linear(extent: int, outputs: int, align_corners: bool, scale: float | None, real: type) -> Taps:
     place = _between(outputs, _step(extent, outputs, align_corners, scale, real), align_corners, real)
     place = place if align_corners else np.maximum(place, 0)
-    first = np.minimum(np.floor(place).astype(np.int64), extent - 1)
+    first = np.minimum(_whole(place), extent - 1)
     share = np.clip(place - first, 0, 1)
     places = np.stack([first, np.minimum(first + 1, extent - 1)], axis=1)
     return Taps(extent, places, np.stack([1 - share, share], axis=1))
@@ -131,7 +135,7 @@ def _cubic(extent: int, outputs: int, align_corners: bool, scale: float | None, 
     first = np.floor(place)
     offsets = np.arange(-1, 3)
     weights = cubic((place - first)[:, None] - offsets, -0.75)
-    places = np.clip(first.astype(np.int64)[:, None] + offsets, 0, extent - 1)
+    places = np.clip(_whole(place)[:, None] + offsets, 0, extent - 1)
     return Taps(extent, places, weights)
 
 
@@ -141,8 +145,8 @@ def _antialiased(mode: str, extent: int, outputs: int, align_corners: bool, scal
     radius = 2 if mode == "bicubic" else 1
     wide = max(step, real(1))
     center = (np.arange(outputs, dtype=real) + real(0.5)) * step
-    first = np.maximum((center - radius * wide + real(0.5)).astype(np.int64), 0)
-    last = np.minimum((center + radius * wide + real(0.5)).astype(np.int64), extent)
+    first = np.clip(center - radius * wide + real(0.5), 0, extent).astype(np.int64)
+    last = np.clip(center + radius * wide + real(0.5), 0, extent).astype(np.int64)
     offsets = np.arange(max(int((last - first).max(initial=1)), 1))
     places = first[:, None] + offsets
     distance = (places - center[:, None] + 0.5) / wide

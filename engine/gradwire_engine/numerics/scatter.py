@@ -174,7 +174,8 @@ def _add_at_on_device(xp: Namespace, flat: Array, at: Array, terms: Array) -> No
 
 
 def _add_in_order(xp: Namespace, flat: Array, at: Array, terms: Array) -> None:
-    """Add floats at places, each sum in the order of its terms: what is named twice has the same bits each time."""
+    """Add floats at places, each sum in the order of its terms: what is named twice has the same bits each time. A
+    place outside takes nothing up: here indices are not checked."""
     if not hasattr(xp, "RawModule"):  # a stand-in for CuPy without kernels
         xp.add.at(flat, at, terms)
         return
@@ -186,7 +187,7 @@ def _add_in_order(xp: Namespace, flat: Array, at: Array, terms: Array) -> None:
     grid, block = strided(places.size)
     element = element_of(terms.dtype)
     kernel(xp, "sum_runs", "scatter", element)(grid, block, (places, order, terms, sums, count))
-    kernel(xp, "add_sums", "scatter", element)(grid, block, (places, sums, flat, count))
+    kernel(xp, "add_sums", "scatter", element)(grid, block, (places, sums, flat, count, np.int64(flat.size)))
 
 
 def write_at(xp: Namespace, target: Array, places: Array, values: Array) -> None:

@@ -36,7 +36,8 @@ class Windows:
     @property
     def pointwise(self) -> bool:
         """Whether every window is one element and there is one for every element."""
-        return prod(self.kernel) == 1 and self.extents == self.outputs and prod(self.stride) == 1
+        alone = prod(self.kernel) == prod(self.stride) == 1 and not any(self.padding)
+        return alone and self.extents == self.outputs
 
     @property
     def disjoint(self) -> bool:

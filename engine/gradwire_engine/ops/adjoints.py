@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradwire_protocol.errors import IndexOutOfRange, KernelError
+
 from ..autograd.functional import F
 from ..autograd.registry import derivative, kernel
 from ..autograd.tape import Saved
 from ..autograd.tensor import Tensor
-from ..numerics.axes import along, at_least_1d
+from ..numerics.axes import along, at_least_1d, waits
 from ..numerics.scatter import (
     add_at,
     add_slices,
+    check_range,
     expand_masks,
     places_along,
     places_of_selection,
@@ -30,9 +33,18 @@ derivative("spread", self=lambda s, g: F.sum(g, s.dim, s.keepdim))
 
 @kernel("select_backward", half=True)
 def select_backward(xp: Namespace, g: Array, size: tuple[int, ...], dim: int, index: int) -> Array:
+    axis = dim % len(size)
+    if not -size[axis] <= index < size[axis]:
+        raise IndexOutOfRange(f"select_backward: index {index} is out of range for dimension {axis} of {list(size)}")
     made = xp.zeros(size, g.dtype)
-    made[(slice(None),) * (dim % len(size)) + (index,)] = g
+    made[(slice(None),) * axis + (index,)] = g
     return made
+
+
+def _need_shape(name: str, g: Array, part: tuple[int, ...]) -> None:
+    """Check that a gradient is for this part, whose shape follows from values that no rule sees."""
+    if g.shape != part:
+        raise KernelError(f"{name}: a gradient of shape {list(g.shape)} does not fit a part of shape {list(part)}")
 
 
 derivative("select_backward", grad=lambda s, g: F.select(g, s.dim, s.index))
@@ -43,7 +55,9 @@ def slice_backward(
     xp: Namespace, g: Array, size: tuple[int, ...], dim: int, start: int | None, end: int | None, step: int
 ) -> Array:
     made = xp.zeros(size, g.dtype)
-    made[(slice(None),) * (dim % len(size)) + (slice(start, end, step),)] = g
+    part = made[(slice(None),) * (dim % len(size)) + (slice(start, end, step),)]
+    _need_shape("slice_backward", g, part.shape)
+    part[...] = g
     return made
 
 
@@ -75,6 +89,8 @@ def unfold_backward(
     xp: Namespace, g: Array, input_size: tuple[int, ...], dimension: int, size: int, step: int
 ) -> Array:
     made = xp.zeros(input_size or (1,), g.dtype)
+    if not g.size:  # however many places a window has
+        return made
     axis = dimension % made.ndim
     windows = g if input_size else g.reshape(1, size)
     count = windows.shape[axis]
@@ -143,6 +159,7 @@ def gather_backward(xp: Namespace, g: Array, size: tuple[int, ...], dim: int, in
     if index.size:
         index = at_least_1d(index)
         axis = dim % made.ndim
+        check_range(xp, "gather_backward", index, axis, made.shape[axis], IndexOutOfRange, wrap=True)
         places = places_along(xp, made.shape, axis, wrapped(xp, index, made.shape[axis]))
         (write_at if distinct else add_at)(xp, made, places, g.reshape(places.shape))
     return made
@@ -156,9 +173,17 @@ def index_backward(xp: Namespace, g: Array, size: tuple[int, ...], indices: list
     made = xp.zeros(size, g.dtype)
     dims, found, at = expand_masks(xp, indices)
     if _are_distinct(indices):
+        _need_shape("index_backward", g, (*size[: dims[0]], found[0].size, *size[dims[-1] + 1 :]))
         made[selector(made.ndim, dims, found)] = g
-    else:
-        add_at(xp, made, places_of_selection(xp, size, dims, found, at), g)
+        return made
+    for dim, named in zip(dims, found, strict=True):
+        check_range(xp, "index_backward", named, dim, size[dim], IndexOutOfRange, wrap=True)
+    try:
+        places = places_of_selection(xp, size, dims, found, at)
+    except ValueError:
+        raise IndexOutOfRange("index_backward: the masks and index tensors cannot be used together") from None
+    _need_shape("index_backward", g, places.shape)
+    add_at(xp, made, places, g)
     return made
 
 
@@ -174,7 +199,9 @@ derivative("index_backward", grad=("indices", lambda s, g: F.index(g, s.indices)
 @kernel("index_select_backward")
 def index_select_backward(xp: Namespace, g: Array, size: tuple[int, ...], dim: int, index: Array) -> Array:
     made = xp.zeros(size or (1,), g.dtype)
-    add_slices(xp, made, dim % made.ndim, index, g if size else g.reshape(1))
+    axis = dim % made.ndim
+    check_range(xp, "index_select_backward", index, axis, made.shape[axis], IndexOutOfRange)
+    add_slices(xp, made, axis, index, g if size else g.reshape(1))
     return made
 
 
@@ -184,6 +211,7 @@ derivative("index_select_backward", grad=("index", lambda s, g: F.index_select(g
 @kernel("take_backward")
 def take_backward(xp: Namespace, g: Array, size: tuple[int, ...], index: Array) -> Array:
     made = xp.zeros(size or (1,), g.dtype)
+    check_range(xp, "take_backward", index, 0, made.size, IndexOutOfRange, wrap=True)
     add_at(xp, made, wrapped(xp, index, made.size), g)
     return made
 
@@ -196,7 +224,10 @@ def masked_select_backward(xp: Namespace, g: Array, size: tuple[int, ...], mask:
     made = xp.zeros(size, g.dtype)
     if made.size:
         mask = xp.broadcast_to(mask, size)
-        made[mask] = g.reshape(-1)[: int(mask.sum())]
+        count = int(mask.sum())
+        if count > g.size:
+            raise KernelError(f"masked_select_backward: {g.size} elements do not fill {count} places of the mask")
+        made[mask] = g.reshape(-1)[:count]
     return made
 
 
@@ -213,6 +244,8 @@ def _padded(s: Saved, g: Tensor) -> Tensor:
 def masked_scatter_backward(xp: Namespace, g: Array, size: tuple[int, ...], mask: Array) -> Array:
     made = xp.zeros(size or (1,), g.dtype)
     chosen = g[xp.broadcast_to(mask, g.shape)]
+    if chosen.size > made.size:
+        raise KernelError(f"masked_scatter_backward: {chosen.size} elements of the mask do not fit into {list(size)}")
     made.reshape(-1)[: chosen.size] = chosen
     return made
 
@@ -229,14 +262,19 @@ def embedding_backward(
 ) -> Array:
     width = g.shape[-1]
     made = xp.zeros((num_weights, width), g.dtype)
+    if not g.size:
+        return made
     index = indices.reshape(-1)
+    check_range(xp, "embedding_backward", index, 0, num_weights, IndexOutOfRange)
+    if waits(xp):
+        index = index % num_weights  # which is what is counted on a GPU, whatever the indices
     rows = g.reshape(len(index), width)
     if scale_grad_by_freq:
         counts = xp.bincount(index, minlength=num_weights).astype(g.dtype)
         rows = rows / counts[index][:, None]
     add_slices(xp, made, 0, index, rows)
-    if padding_idx >= 0:
-        made[padding_idx : padding_idx + 1] = 0  # which may be none
+    if 0 <= padding_idx < num_weights:
+        made[padding_idx] = 0
     return made
 
 

@@ -66,7 +66,7 @@ def _bias(xp: Namespace, allowed: Array, dtype: Native) -> Array:
     return xp.where(allowed, dtype.type(0), dtype.type(-np.inf))
 
 
-@kernel("attention", half=True)
+@kernel("attention", "attention_training", half=True)
 def attention(
     xp: Namespace, query: Array, key: Array, value: Array, attn_mask: Array | None, is_causal: bool, scale: float
 ) -> tuple[Array, Array]:
@@ -168,7 +168,7 @@ def kept_weights(xp: Namespace, state: Array, first: int, rows: int, cols: int, 
     each = -(-cols // PER_BLOCK)
     seed, start = (int(n) for n in state.astype(np.uint64).tolist())
     random = Generator(seed)
-    random.set_state((seed, start + first * each))
+    random.set_state((seed, (start + first * each) % (1 << 64)))
     return random.coin(xp, (rows, each * PER_BLOCK), 1 - p)[:, :cols]
 
 
@@ -238,7 +238,7 @@ def attention_kept(xp: Namespace, state: Array, shape: tuple[int, ...], p: float
     return kept_weights(xp, state, 0, prod(shape[:-1]), shape[-1], p).reshape(shape)
 
 
-@kernel("flash_attention", half=True)
+@kernel("flash_attention", "flash_attention_training", half=True)
 def flash_attention(
     xp: Namespace, query: Array, key: Array, value: Array, attn_mask: Array | None, state: Array | None,
     is_causal: bool, scale: float, p: float,

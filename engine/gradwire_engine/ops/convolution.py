@@ -106,6 +106,8 @@ def forward(xp: Namespace, x: Array, weight: Array, windows: Windows, groups: in
     """The convolution: ``(batch, made, outputs)``. The bias is added while results are in the cache."""
     batch, channels = x.shape[:2]
     made = weight.shape[0]
+    if not x.size or not weight.size:  # however many taps there would be
+        return _with_bias(xp.zeros((batch, made, *windows.outputs), x.dtype), bias)
     rows = weight.reshape(groups, made // groups, prod(weight.shape[1:]))
     out = xp.empty((batch, made, *windows.outputs), x.dtype)
     if windows.pointwise:
@@ -172,6 +174,8 @@ def input_gradient(xp: Namespace, g: Array, weight: Array, windows: Windows, gro
     """The gradient for the input: ``(batch, channels, extents)``."""
     batch, made = g.shape[:2]
     channels = weight.shape[1] * groups
+    if not g.size or not weight.size:
+        return xp.zeros((batch, channels, *windows.extents), g.dtype)
     grouped = weight.reshape(groups, made // groups, channels // groups, prod(windows.kernel))
     if windows.pointwise:
         flat = (batch, groups, made // groups, prod(windows.outputs))
@@ -197,6 +201,8 @@ def weight_gradient(xp: Namespace, g: Array, x: Array, windows: Windows, groups:
     """The gradient for the weight: ``(made, channels / groups, kernel)``."""
     batch, channels = x.shape[:2]
     made = g.shape[1]
+    if not g.size or not x.size:
+        return xp.zeros((made, channels // groups, *windows.kernel), g.dtype)
     if channels == made == groups and groups > 1:
         return _depthwise_weight(xp, g, windows.pad(xp, x), windows).reshape(made, 1, *windows.kernel)
     total = xp.zeros((groups, made // groups, channels // groups * prod(windows.kernel)), g.dtype)

@@ -105,7 +105,7 @@ def _scratch(xp: Namespace, rows: int, cols: int, dtype: Native) -> Array:
     return xp.empty((block.stop, cols), dtype)
 
 
-@kernel("layer_norm")
+@kernel("layer_norm", "layer_norm_training")
 def layer_norm(
     xp: Namespace, x: Array, normalized_shape: tuple[int, ...], weight: Array | None, bias: Array | None, eps: float
 ) -> tuple[Array, Array, Array]:
@@ -191,7 +191,7 @@ def _tiles(xp: Namespace, batch: int, channels: int, size: int) -> Iterator[tupl
             yield slice(i, i + 1), block
 
 
-@kernel("group_norm")
+@kernel("group_norm", "group_norm_training")
 def group_norm(
     xp: Namespace, x: Array, num_groups: int, weight: Array | None, bias: Array | None, eps: float
 ) -> tuple[Array, Array, Array]:
@@ -366,7 +366,7 @@ def batch_norm_training_gradient(
         scaled = g if weight is None else g * _along_channels(weight, x.ndim)
         found, hat = _composed(x, scaled, dims, s.eps)
         g_weight, g_bias = _over_channels(g * hat), _over_channels(g)
-    count = x.numel // max(x.shape[1], 1)
+    count = max(x.numel // max(x.shape[1], 1), 1)
     if g_mean is not None:
         part = _along_channels(g_mean / count, x.ndim)
         found = F.expand(part, x.shape) if found is None else found + part
@@ -455,7 +455,7 @@ def _smallest_step(dtype: Native) -> float:
     return float(np.finfo(dtype).eps)
 
 
-@kernel("rms_norm")
+@kernel("rms_norm", "rms_norm_training")
 def rms_norm(
     xp: Namespace, x: Array, normalized_shape: tuple[int, ...], weight: Array | None, eps: float | None
 ) -> tuple[Array, Array]:

@@ -229,6 +229,8 @@ def _planes(xp: Namespace, windows: Windows, *arrays: Array) -> Iterator[tuple[A
 def max_pool_backward(
     xp: Namespace, g: Array, x: Array, out: Array, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints
 ) -> Array:
+    if not x.size:  # however many taps there would be
+        return xp.zeros(x.shape, g.dtype)
     windows = _pairing(x, out, kernel_size, stride, padding, dilation)
     result, taps = xp.empty(x.shape, g.dtype), _taps(xp, windows)
     for g_part, x_part, out_part, found in _planes(xp, windows, g, x, out, result):
@@ -329,6 +331,8 @@ def avg_pool_backward(
     divisor_override: int | None,
 ) -> Array:  # fmt: skip
     count = len(extents)
+    if not g.size:
+        return xp.zeros((*g.shape[:-count], *extents), g.dtype)
     windows = Windows(extents, g.shape[-count:], kernel_size, stride, padding, (1,) * count)
     return spread_windows(
         xp, xp.divide(g, _divisors(xp, windows, count_include_pad, divisor_override, g.dtype)), windows

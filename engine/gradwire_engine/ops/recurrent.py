@@ -105,7 +105,7 @@ def rnn_layer_backward(
 # Long short-term memory
 
 
-@kernel("lstm_layer")
+@kernel("lstm_layer", "lstm_layer_training")
 def lstm_layer(
     xp: Namespace, x: Array, hx: Array, cx: Array, w_ih: Array, w_hh: Array, b_ih: Array | None, b_hh: Array | None,
     w_hr: Array | None, reverse: bool, batch_sizes: Ints,
@@ -183,7 +183,7 @@ def lstm_layer_backward(
 # Gated recurrent units
 
 
-@kernel("gru_layer")
+@kernel("gru_layer", "gru_layer_training")
 def gru_layer(
     xp: Namespace, x: Array, hx: Array, w_ih: Array, w_hh: Array, b_ih: Array | None, b_hh: Array | None, reverse: bool,
     batch_sizes: Ints,

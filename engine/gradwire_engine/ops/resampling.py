@@ -167,7 +167,9 @@ class _Axis:
             if mode == "bicubic" and padding_mode != "zeros":
                 at, _ = _bounded(xp, at, extent, padding_mode, align_corners)
             exists = (at >= 0) & (at <= extent - 1)
-            self.taps.append((xp.where(exists, at, 0).astype(np.int64), xp.where(exists, weight, 0)))
+            # An extent may be no float of the grid's precision: a place beside the last element is that.
+            place = xp.minimum(xp.where(exists, at, 0).astype(np.int64), extent - 1)
+            self.taps.append((place, xp.where(exists, weight, 0)))
 
 
 def _corners(

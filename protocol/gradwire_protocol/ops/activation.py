@@ -133,9 +133,13 @@ def gelu(self: Tensor, approximate: str = "none") -> Inference:
 
     ``approximate="tanh"`` replaces the error function by a hyperbolic tangent.
     """
-    if approximate not in ("none", "tanh"):
-        raise ArgumentError(f"gelu: approximate must be 'none' or 'tanh', not {approximate!r}")
+    _need_approximate("gelu", approximate)
     return _floating("gelu", self)
+
+
+def _need_approximate(name: str, approximate: str) -> None:
+    if approximate not in ("none", "tanh"):
+        raise ArgumentError(f"{name}: approximate must be 'none' or 'tanh', not {approximate!r}")
 
 
 @op(grad_fn="SiluBackward0", inplace=True, exposed=NN, elementwise=True)
@@ -285,49 +289,51 @@ def _dropped(self: Meta, mask: Meta) -> Inference:
     return Inference((out.outs[0], mask), out.compute)
 
 
-# What the derivatives of the hottest activations compute, as one operation each.
+# What the derivatives of the hottest activations compute, as one operation each. Clients offer none of them by name.
 
 
-def _gradient(grad: Meta, *operands: Meta) -> Inference:
-    return elementwise(grad, *operands)
+def _gradient(name: str, grad: Meta, operand: Meta, kinds: tuple[int, ...] = (FLOATING,)) -> Inference:
+    require(name, grad.dtype, kinds)
+    require(name, operand.dtype, kinds)
+    return elementwise(grad, operand)
 
 
-@op(grad_fn="ThresholdBackwardBackward0", internal=True, elementwise=True)
+@op(grad_fn="ThresholdBackwardBackward0", exposed=(), elementwise=True)
 @gradients(grad="threshold_backward(grad0, self)", self="c")
 def threshold_backward(grad: Tensor, self: Tensor, threshold: Real) -> Inference:
     """``grad`` where ``self`` is above ``threshold`` or NaN, else 0."""
-    return _gradient(grad, self)
+    return _gradient("threshold_backward", grad, self)
 
 
-@op(grad_fn="HardtanhBackwardBackward0", internal=True, elementwise=True)
+@op(grad_fn="HardtanhBackwardBackward0", exposed=(), elementwise=True)
 @gradients(grad="hardtanh_backward(grad0, self)", self="c")
 def hardtanh_backward(grad: Tensor, self: Tensor, min_val: Real, max_val: Real) -> Inference:
     """``grad`` where ``self`` is between ``min_val`` and ``max_val`` or NaN, else 0."""
-    return _gradient(grad, self)
+    return _gradient("hardtanh_backward", grad, self)
 
 
-@op(grad_fn="LeakyReluBackwardBackward0", internal=True, elementwise=True)
+@op(grad_fn="LeakyReluBackwardBackward0", exposed=(), elementwise=True)
 @gradients(grad="leaky_relu_backward(grad0, self)", self="c")
 def leaky_relu_backward(grad: Tensor, self: Tensor, negative_slope: Real) -> Inference:
     """``grad`` where ``self`` is positive, else ``negative_slope * grad``."""
-    return _gradient(grad, self)
+    return _gradient("leaky_relu_backward", grad, self)
 
 
-@op(grad_fn="SigmoidBackwardBackward0", internal=True, elementwise=True)
+@op(grad_fn="SigmoidBackwardBackward0", exposed=(), elementwise=True)
 @gradients(grad="grad0 * (output * (1 - output))", output="conj(grad0) * grad * conj(1 - output * 2)")
 def sigmoid_backward(grad: Tensor, output: Tensor) -> Inference:
     """``grad * output * (1 - output)`` (conjugated): the gradient of a sigmoid that gave ``output``."""
-    return _gradient(grad, output)
+    return _gradient("sigmoid_backward", grad, output, (FLOATING, COMPLEX))
 
 
-@op(grad_fn="TanhBackwardBackward0", internal=True, elementwise=True)
+@op(grad_fn="TanhBackwardBackward0", exposed=(), elementwise=True)
 @gradients(grad="grad0 * (1 - output * output)", output="conj(grad0) * grad * conj(output * -2)")
 def tanh_backward(grad: Tensor, output: Tensor) -> Inference:
     """``grad * (1 - output**2)`` (conjugated): the gradient of a hyperbolic tangent that gave ``output``."""
-    return _gradient(grad, output)
+    return _gradient("tanh_backward", grad, output, (FLOATING, COMPLEX))
 
 
-@op(grad_fn="GeluBackwardBackward0", internal=True, elementwise=True)
+@op(grad_fn="GeluBackwardBackward0", exposed=(), elementwise=True)
 @gradients(
     grad="gelu_backward(grad0, self)",
     self=(
@@ -337,14 +343,15 @@ def tanh_backward(grad: Tensor, output: Tensor) -> Inference:
 )
 def gelu_backward(grad: Tensor, self: Tensor, approximate: str = "none") -> Inference:
     """The gradient of :func:`gelu` at ``self``."""
-    return _gradient(grad, self)
+    _need_approximate("gelu_backward", approximate)
+    return _gradient("gelu_backward", grad, self)
 
 
-@op(grad_fn="SiluBackwardBackward0", internal=True, elementwise=True)
+@op(grad_fn="SiluBackwardBackward0", exposed=(), elementwise=True)
 @gradients(
     grad="grad0 * (s := sigmoid(self)) * (self * sigmoid(-self) + 1)",
     self="grad0 * grad * (s * (t := 1 - s) * (self * (t - s) + 1))",
 )
 def silu_backward(grad: Tensor, self: Tensor) -> Inference:
     """The gradient of :func:`silu` at ``self``."""
-    return _gradient(grad, self)
+    return _gradient("silu_backward", grad, self, (FLOATING, COMPLEX))

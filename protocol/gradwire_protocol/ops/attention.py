@@ -128,7 +128,11 @@ def attention(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, is_causal: bool, scale: float
 ) -> Inference:
     """:func:`scaled_dot_product_attention` without dropout, every head of the query with its own key and value."""
-    shape, weights = _checked("attention", query, key, value, attn_mask, is_causal, 1)
+    return _attention("attention", query, key, value, attn_mask, is_causal)
+
+
+def _attention(name: str, query: Meta, key: Meta, value: Meta, attn_mask: Meta | None, is_causal: bool) -> Inference:
+    shape, weights = _checked(name, query, key, value, attn_mask, is_causal, 1)
     device = common_device(query, key, value, attn_mask)
     stride = dense_stride_like(query) if shape == query.shape else None
     out = meta(shape, query.dtype, device, stride)
@@ -139,22 +143,50 @@ def attention(
     return Inference((out, kept), None, None, node)
 
 
-@op(results=3, internal=True, batched=True, cost=Cost(lambda c: 3 * _pairs(c)), total=True)
+# What follows serves derivatives. Clients offer none of it by name.
+
+
+@op(results=2, exposed=(), cost=Cost(_pairs), total=True, underived=("query", "key", "value", "attn_mask"))
+def attention_training(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, is_causal: bool, scale: float
+) -> Inference:
+    """:func:`attention` and what :func:`attention_backward` takes: the attention weights."""
+    return _attention("attention_training", query, key, value, attn_mask, is_causal)
+
+
+@op(
+    results=3, exposed=(), batched=True, cost=Cost(lambda c: 3 * _pairs(c)), total=True,
+    underived=("grad", "query", "key", "value", "weights"),
+)  # fmt: skip
 def attention_backward(
     grad: Tensor, query: Tensor, key: Tensor, value: Tensor, weights: Tensor, scale: float
 ) -> Inference:
     """The gradients of :func:`attention` for query, key and value, of equal batch shapes."""
-    lead = query.shape[:-2]
-    wanted = (*lead, query.shape[-2], key.shape[-2])
-    if key.shape[:-2] != lead or value.shape[:-2] != lead or weights.shape != wanted:
-        raise ShapeError(
-            f"attention_backward: shapes {list(query.shape)}, {list(key.shape)}, {list(value.shape)} and "
-            f"{list(weights.shape)} do not match"
-        )
-    if grad.shape != (*lead, query.shape[-2], value.shape[-1]):
-        raise ShapeError(f"attention_backward: the gradient has shape {list(grad.shape)}")
-    outs = tuple(meta(o.shape, o.dtype, o.device, dense_stride_like(o)) for o in (query, key, value))
+    wanted = _need_gradient("attention_backward", grad, query, key, value, None, False)
+    _need_kept("attention_backward", "weights", weights, wanted, query.dtype)
+    device = common_device(grad, query, key, value, weights)
+    outs = tuple(meta(o.shape, o.dtype, device, dense_stride_like(o)) for o in (query, key, value))
     return Inference(outs, query.dtype)
+
+
+def _need_gradient(
+    name: str, grad: Meta, query: Meta, key: Meta, value: Meta, attn_mask: Meta | None, is_causal: bool
+) -> Shape:
+    """Check a gradient for an attention whose operands have one batch shape; the shape of its weights."""
+    shape, weights = _checked(name, query, key, value, attn_mask, is_causal, 1)
+    if any(o.shape[:-2] != query.shape[:-2] for o in (key, value)):
+        listed = ", ".join(str(list(o.shape)) for o in (query, key, value))
+        raise ShapeError(f"{name}: query, key and value have one batch shape; their shapes are {listed}")
+    if grad.shape != shape or grad.dtype is not query.dtype:
+        raise ShapeError(f"{name}: a gradient {grad!r} does not match a result of {list(shape)} in {query.dtype.name}")
+    return weights
+
+
+def _need_kept(name: str, what: str, kept: Meta, shape: Shape, dtype: DType) -> None:
+    """Check what was kept of an attention: half precision's is float32."""
+    wide = float32 if dtype.is_low_precision else dtype
+    if kept.shape != shape or kept.dtype is not wide:
+        raise ShapeError(f"{name}: {what} must be {wide.name}{list(shape)}, they are {kept!r}")
 
 
 # Attention that recomputes its weights in backward
@@ -196,13 +228,14 @@ PER_BLOCK: Final = 8
 """Weights that a block of the generator decides."""
 
 
-@op(random=True, internal=True)
+@op(random=True, exposed=())
 def attention_random_state(query: Tensor, key: Tensor, value: Tensor) -> Inference:
     """Seed and number of the first block of random words that dropout in :func:`flash_attention` takes: ``(2,)``.
 
     The generator moves on behind them, so that backward can draw them again.
     """
-    return new((2,), int64, query.device)
+    _checked("attention_random_state", query, key, value, None, False, 1)
+    return new((2,), int64, common_device(query, key, value))
 
 
 @op(internal=True)
@@ -212,7 +245,8 @@ def attention_kept(random_state: Tensor, shape: tuple[int, ...], dropout_p: floa
 
 
 @op(
-    grad_fn=_FLASH, differentiable=("query", "key", "value"), internal=True, cost=Cost(_pairs), total=True
+    grad_fn=_FLASH, differentiable=("query", "key", "value"), underived=("attn_mask",), exposed=(), cost=Cost(_pairs),
+    total=True,
 )  # fmt: skip
 @gradients(
     query=(
@@ -233,7 +267,15 @@ def flash_attention(
     Dao et al., "FlashAttention", 2022; Rabe and Staats, "Self-attention does not need O(n^2) memory", 2021. Memory
     grows with the rows, not with rows times columns. The mask has no derivative.
     """
-    shape, weights = _checked("flash_attention", query, key, value, attn_mask, is_causal, 1)
+    return _flash("flash_attention", query, key, value, attn_mask, random_state, is_causal, dropout_p)
+
+
+def _flash(
+    name: str, query: Meta, key: Meta, value: Meta, attn_mask: Meta | None, random_state: Meta | None, is_causal: bool,
+    dropout_p: float,
+) -> Inference:  # fmt: skip
+    shape, weights = _checked(name, query, key, value, attn_mask, is_causal, 1)
+    _need_dropout(name, random_state, dropout_p)
     device = common_device(query, key, value, attn_mask, random_state)
     out = meta(shape, query.dtype, device, dense_stride_like(query) if shape == query.shape else None)
     wide = float32 if query.dtype.is_low_precision else query.dtype
@@ -244,17 +286,36 @@ def flash_attention(
     return Inference((out, levels), None, None, node, _scratch(weights, query.dtype, device))
 
 
-@op(results=3, internal=True, cost=Cost(lambda c: 3 * _pairs(c)), total=True)
+def _need_dropout(name: str, random_state: Meta | None, dropout_p: float) -> None:
+    if not 0 <= dropout_p <= 1:
+        raise ArgumentError(f"{name}: dropout_p must be from 0 to 1, got {dropout_p}")
+    if random_state is not None and (random_state.shape != (2,) or random_state.dtype is not int64):
+        raise ShapeError(f"{name}: random_state is what attention_random_state gives, int64[2], not {random_state!r}")
+
+
+@op(results=2, exposed=(), cost=Cost(_pairs), total=True, underived=("query", "key", "value", "attn_mask"))
+def flash_attention_training(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, random_state: Tensor | None, is_causal: bool,
+    scale: float, dropout_p: float,
+) -> Inference:  # fmt: skip
+    """:func:`flash_attention` and what :func:`flash_attention_backward` takes: two levels of each row."""
+    name = "flash_attention_training"
+    return _flash(name, query, key, value, attn_mask, random_state, is_causal, dropout_p)
+
+
+@op(
+    results=3, exposed=(), cost=Cost(lambda c: 3 * _pairs(c)), total=True,
+    underived=("grad", "query", "key", "value", "attn_mask", "levels"),
+)  # fmt: skip
 def flash_attention_backward(
     grad: Tensor, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, random_state: Tensor | None,
     levels: Tensor, is_causal: bool, scale: float, dropout_p: float,
 ) -> Inference:  # fmt: skip
     """The gradients of :func:`flash_attention` for query, key and value, of equal batch shapes."""
-    shape, weights = _checked("flash_attention_backward", query, key, value, attn_mask, is_causal, 1)
-    if grad.shape != shape or levels.shape != (*weights[:-1], LEVELS):
-        raise ShapeError(
-            f"flash_attention_backward: a gradient of shape {list(grad.shape)} and levels of {list(levels.shape)} do "
-            f"not match a result of {list(shape)}"
-        )
-    outs = tuple(meta(o.shape, o.dtype, o.device, dense_stride_like(o)) for o in (query, key, value))
-    return Inference(outs, None, scratch=_scratch(weights, query.dtype, query.device))
+    name = "flash_attention_backward"
+    weights = _need_gradient(name, grad, query, key, value, attn_mask, is_causal)
+    _need_kept(name, "levels", levels, (*weights[:-1], LEVELS), query.dtype)
+    _need_dropout(name, random_state, dropout_p)
+    device = common_device(grad, query, key, value, attn_mask, random_state, levels)
+    outs = tuple(meta(o.shape, o.dtype, device, dense_stride_like(o)) for o in (query, key, value))
+    return Inference(outs, None, scratch=_scratch(weights, query.dtype, device))

@@ -12,7 +12,7 @@ from typing import Final
 from ..autocast import LOWER
 from ..costs import Cost, numel
 from ..errors import ArgumentError, DTypeError, ShapeError
-from ..meta import Inference, Meta, Shape, new
+from ..meta import UNKNOWN, Inference, Meta, Shape, new
 from ..shapes import channels_last_stride, common_device, rows_channels_last_stride
 from ..table import Tensor, gradients, op
 from .matrix import fits, need_numbers
@@ -110,9 +110,13 @@ def _check(
     need_numbers(name, self.dtype)
 
 
-def _need_groups(name: str, groups: int) -> None:
+def _need_groups(name: str, groups: int, *channels: int) -> None:
+    """Check that there are groups, into which all these numbers of channels divide."""
     if groups <= 0:
         raise ArgumentError(f"{name}: groups must be positive, got {groups}")
+    for count in channels:
+        if count % groups and count != UNKNOWN:
+            raise ShapeError(f"{name}: {count} channels do not divide into {groups} groups")
 
 
 def _result(
@@ -323,24 +327,28 @@ def conv_transpose3d(
     return _transposed("conv_transpose3d", 3, self, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-# The three primitives. ``extents`` says what a stride leaves open; padding is what precedes the first element.
+# The three primitives, which clients offer nowhere by name. ``extents`` says what a stride leaves open; padding is what
+# precedes the first element.
 
 
-@op(grad_fn="ConvolutionBackward0", internal=True, multilinear=True, cost=_FORWARD)
+@op(grad_fn="ConvolutionBackward0", exposed=(), multilinear=True, cost=_FORWARD)
 @gradients(self="convolution_input(grad, weight)", weight="convolution_weight(grad, self)")
 def convolution(
     self: Tensor, weight: Tensor, extents: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...],
     dilation: tuple[int, ...], groups: int,
 ) -> Inference:  # fmt: skip
     """A convolution with ``extents`` windows; what they reach beyond the input counts as zeros."""
+    name = "convolution"
+    _need_ranks(name, extents, (stride, padding, dilation), self, weight)
+    _need_groups(name, groups, weight.shape[0])
     shape = (self.shape[0], weight.shape[0], *extents)
-    taken = self.shape[1]
-    channels = (taken, weight.shape[1] * groups)
-    return _primitive(shape, self, weight, channels, taken, weight.shape[2:], extents, stride, padding, dilation)
+    channels, between = (self.shape[1], weight.shape[1] * groups), (self.shape[2:], extents)
+    geometry = Geometry(name, weight.shape[2:], stride, padding, dilation)
+    return _primitive(name, shape, self, weight, channels, self.shape[1], between, geometry)
 
 
 @op(
-    grad_fn="ConvolutionBackwardBackward0", internal=True, multilinear=True,
+    grad_fn="ConvolutionBackwardBackward0", exposed=(), multilinear=True,
     cost=Cost(lambda c: _windows(numel(c.grad), c.weight)),
 )  # fmt: skip
 @gradients(grad="convolution(grad0, weight)", weight="convolution_weight(grad, grad0)")
@@ -349,12 +357,14 @@ def convolution_input(
     dilation: tuple[int, ...], groups: int,
 ) -> Inference:  # fmt: skip
     """The gradient of a convolution for its input, whose spatial extents are given."""
+    name = "convolution_input"
+    _need_ranks(name, extents, (stride, padding, dilation), grad, weight)
     taken = weight.shape[1] * groups
+    _need_groups(name, groups, weight.shape[0])
     shape = (grad.shape[0], taken, *extents)
-    channels = (grad.shape[1], weight.shape[0])
-    found = _primitive(
-        shape, grad, weight, channels, taken, weight.shape[2:], grad.shape[2:], stride, padding, dilation
-    )
+    channels, between = (grad.shape[1], weight.shape[0]), (extents, grad.shape[2:])
+    geometry = Geometry(name, weight.shape[2:], stride, padding, dilation)
+    found = _primitive(name, shape, grad, weight, channels, taken, between, geometry)
     # With stride 1 it may be computed as a convolution of the gradient, with a window for each element of the input.
     windows = grad.dtype.itemsize * prod(shape[:1]) * grad.shape[1] * prod(weight.shape[2:]) * prod(extents)
     found.scratch += min(max(windows, 0), COLUMN_BYTES)
@@ -362,7 +372,7 @@ def convolution_input(
 
 
 @op(
-    grad_fn="ConvolutionBackwardBackward0", internal=True, multilinear=True,
+    grad_fn="ConvolutionBackwardBackward0", exposed=(), multilinear=True,
     cost=Cost(lambda c: numel(c.grad) * (c.self.shape[1] // max(c.groups, 1)) * prod(c.extents)),
 )  # fmt: skip
 @gradients(grad="convolution(self, grad0)", self="convolution_input(grad, grad0)")
@@ -371,24 +381,52 @@ def convolution_weight(
     dilation: tuple[int, ...], groups: int,
 ) -> Inference:  # fmt: skip
     """The gradient of a convolution for its weight, whose spatial extents are given."""
-    taken = self.shape[1]
-    shape = (grad.shape[1], taken // max(groups, 1), *extents)
-    batches = (grad.shape[0], self.shape[0])
-    return _primitive(shape, grad, self, batches, taken, extents, grad.shape[2:], stride, padding, dilation)
+    name = "convolution_weight"
+    _need_ranks(name, extents, (stride, padding, dilation), grad, self)
+    _need_groups(name, groups, grad.shape[1], self.shape[1])
+    shape = (grad.shape[1], self.shape[1] // groups, *extents)
+    batches, between = (grad.shape[0], self.shape[0]), (self.shape[2:], grad.shape[2:])
+    geometry = Geometry(name, extents, stride, padding, dilation)
+    return _primitive(name, shape, grad, self, batches, self.shape[1], between, geometry)
+
+
+def _need_ranks(name: str, extents: Shape, walks: tuple[Shape, ...], *operands: Meta) -> None:
+    """Check that there are up to three spatial dimensions, and as many in operands, strides, padding and dilation."""
+    count = len(extents)
+    if not 1 <= count <= 3 or any(operand.ndim != count + 2 for operand in operands):
+        listed = " and ".join(str(list(operand.shape)) for operand in operands)
+        raise ShapeError(f"{name}: operands of shape {listed} do not have the 1 to 3 dimensions of {list(extents)}")
+    if any(len(walk) != count for walk in walks):
+        listed = ", ".join(str(list(walk)) for walk in walks)
+        raise ArgumentError(f"{name}: stride, padding and dilation have {count} values each, they are {listed}")
 
 
 def _primitive(
-    shape: Shape, a: Meta, b: Meta, paired: tuple[int, int], taken: int, kernel: Shape, outputs: Shape, stride: Shape,
-    padding: Shape, dilation: Shape,
+    name: str, shape: Shape, a: Meta, b: Meta, paired: tuple[int, int], taken: int, between: tuple[Shape, Shape],
+    geometry: Geometry,
 ) -> Inference:  # fmt: skip
-    name = "convolution"
-    count = len(shape) - 2
-    if a.ndim != len(shape) or b.ndim != len(shape) or min(shape[2:], default=1) <= 0 or not fits(*paired):
+    """The result, of this ``shape``, of what is between an input and an output of these spatial extents.
+
+    Args:
+        paired: the extents of both operands that belong together.
+        taken: channels of the input.
+    """
+    inputs, outputs = between
+    if min(shape[2:]) <= 0 or min(geometry.kernel) <= 0 or 0 in outputs or not fits(*paired):
         raise ShapeError(f"{name}: shapes {list(a.shape)} and {list(b.shape)} cannot give {list(shape)}")
     if a.dtype is not b.dtype:
         raise DTypeError(f"{name} does not promote: its operands are {a.dtype.name} and {b.dtype.name}")
     need_numbers(name, a.dtype)
-    geometry = Geometry(name, kernel, spatial(name, stride, count, "stride"), padding, dilation)
+    for extent, count, p, d, k, s in zip(
+        inputs, outputs, geometry.before, geometry.dilation, geometry.kernel, geometry.stride, strict=True
+    ):
+        left = extent + 2 * p - d * (k - 1) - 1 - (count - 1) * s
+        # padding="same" may add one zero more behind the input, and a transposed convolution has output padding
+        if UNKNOWN not in (extent, count) and not -1 <= left < max(s, d):
+            raise ShapeError(
+                f"{name}: {count} windows of {k} elements, {s} apart, with dilation {d} and padding {p}, are not those "
+                f"of an input of {extent}"
+            )
     result = new(shape, a.dtype, common_device(a, b), compute=a.dtype)
     result.scratch = _scratch(a.dtype.itemsize * shape[0] * taken, outputs, geometry)
     return result

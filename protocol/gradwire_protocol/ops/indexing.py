@@ -399,7 +399,7 @@ def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -
 # Masks
 
 
-def _need_mask(name: str, mask: Meta) -> None:
+def need_mask(name: str, mask: Meta) -> None:
     if mask.dtype is not bool_:
         raise DTypeError(f"{name}: the mask must be bool, got {mask.dtype.name}")
 
@@ -408,7 +408,7 @@ def _need_mask(name: str, mask: Meta) -> None:
 @gradients("masked_select_backward(grad)", saves="mask", broadcasts=True)
 def masked_select(self: Tensor, mask: Tensor) -> Inference:
     """The elements where the mask is true, as a vector; tensor and mask broadcast."""
-    _need_mask("masked_select", mask)
+    need_mask("masked_select", mask)
     broadcast(self.shape, mask.shape)
     return new((UNKNOWN,), self.dtype, common_device(self, mask))
 
@@ -419,7 +419,7 @@ def masked_select(self: Tensor, mask: Tensor) -> Inference:
 )
 def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Inference:
     """A copy with the places where the mask is true filled from ``source``, one element after the other."""
-    _need_mask("masked_scatter", mask)
+    need_mask("masked_scatter", mask)
     need_same_dtype("masked_scatter", self, source, "source")
     return new(broadcast(self.shape, mask.shape), self.dtype, self.device)
 

@@ -82,31 +82,72 @@ def layer_norm(
     ``eps`` is added to the variance, which is the biased one. Floating point only; parameters have the input's
     dtype, or float32 where it is a half precision one.
     """
-    count = _normalized("layer_norm", self, normalized_shape, weight, bias)
-    statistics = _need_real("layer_norm", self.dtype)
-    _need_parameters("layer_norm", self, weight, bias)
+    # What backward needs, mean and reciprocal deviation, are results beyond the first, which no caller sees.
+    return _layers("layer_norm", self, normalized_shape, weight, bias)
+
+
+def _layers(name: str, self: Meta, normalized_shape: Shape, weight: Meta | None, bias: Meta | None) -> Inference:
+    count = _normalized(name, self, normalized_shape, weight, bias)
+    statistics = _need_real(name, self.dtype)
+    _need_parameters(name, self, weight, bias)
     device = common_device(self, weight, bias)
     lead = (*self.shape[:-count], *(1,) * count)
     kept = meta(lead, statistics, device)
-    # What backward needs, mean and reciprocal deviation, are results beyond the first, which no caller sees.
     return Inference((meta(self.shape, self.dtype, device), kept, kept), statistics)
 
 
-@op(results=None, internal=True, total=True)
+@op(results=3, exposed=(), total=True, underived=("self", "weight", "bias"))
+def layer_norm_training(
+    self: Tensor, normalized_shape: tuple[int, ...], weight: Tensor | None = None, bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Inference:  # fmt: skip
+    """:func:`layer_norm` and what :func:`layer_norm_backward` takes: mean and reciprocal standard deviation."""
+    return _layers("layer_norm_training", self, normalized_shape, weight, bias)
+
+
+def _need_gradient(name: str, grad: Meta, self: Meta) -> None:
+    """Check that a gradient is one for a result of the input's shape."""
+    _need_real(name, grad.dtype)
+    if grad.shape != self.shape:
+        raise ShapeError(f"{name}: a gradient of shape {list(grad.shape)} does not fit an input of {list(self.shape)}")
+
+
+def _need_statistics(name: str, self: Meta, weight: Meta | None, *statistics: Meta) -> None:
+    """Check that statistics have a number for each row of the input, and a weight one for each of a row's elements."""
+    first = statistics[0]
+    if weight is not None:
+        rows = self.ndim - weight.ndim
+        if not 0 <= rows < self.ndim or weight.shape != self.shape[rows:]:
+            raise ShapeError(
+                f"{name}: a weight of shape {list(weight.shape)} is not for the last dimensions of {list(self.shape)}"
+            )
+    else:
+        rows = next((i for i, (n, m) in enumerate(zip(first.shape, self.shape)) if n != m), self.ndim - 1)
+    wanted = (*self.shape[:rows], *(1,) * (self.ndim - rows))
+    for kept in statistics:
+        _need_real(name, kept.dtype)
+        if kept.shape != wanted or kept.shape != first.shape or not self.ndim:
+            raise ShapeError(
+                f"{name}: statistics of shape {list(kept.shape)} do not have a number for each row of an input of "
+                f"{list(self.shape)}, with an extent of 1 for each dimension that is normalized"
+            )
+
+
+@op(results=None, exposed=(), total=True, underived=("grad", "self", "mean", "rstd", "weight"))
 def layer_norm_backward(
     grad: Tensor, self: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None, bias: bool = False
 ) -> Inference:
-    """The gradients of :func:`layer_norm` for its input and, where there are any, for weight and bias."""
-    statistics = _need_real("layer_norm_backward", self.dtype)
-    count = weight.ndim if weight is not None else 0
-    if grad.shape != self.shape or mean.shape != rstd.shape or mean.ndim != self.ndim or count > self.ndim:
-        raise ShapeError(
-            f"layer_norm_backward: shapes {list(grad.shape)}, {list(self.shape)} and {list(mean.shape)} do not belong "
-            "together"
-        )
-    outs = [meta(self.shape, self.dtype, self.device)]
+    """The gradients of :func:`layer_norm` for its input and, with a weight, for that and with ``bias`` for a bias.
+    ``mean`` and ``rstd`` are those of :func:`layer_norm_training`."""
+    name = "layer_norm_backward"
+    statistics = _need_real(name, self.dtype)
+    _need_gradient(name, grad, self)
+    _need_statistics(name, self, weight, mean, rstd)
+    device = common_device(grad, self, mean, rstd, weight)
+    outs = [meta(self.shape, self.dtype, device)]
     if weight is not None:
-        outs += [meta(weight.shape, weight.dtype, self.device)] * (2 if bias else 1)
+        _need_parameters(name, self, weight)
+        outs += [meta(weight.shape, weight.dtype, device)] * (2 if bias else 1)
     return Inference(tuple(outs), statistics)
 
 
@@ -126,10 +167,14 @@ def rms_norm(
     """Divide by the root of the mean square over the last dimensions, which are ``normalized_shape``; then multiply by
     ``weight``. ``eps``, by default the dtype's smallest step from 1, is added to the mean square. Floating point only.
     """
-    count = _normalized("rms_norm", self, normalized_shape, weight)
-    statistics = _need_real("rms_norm", self.dtype)
+    return _root_mean_squares("rms_norm", self, normalized_shape, weight)
+
+
+def _root_mean_squares(name: str, self: Meta, normalized_shape: Shape, weight: Meta | None) -> Inference:
+    count = _normalized(name, self, normalized_shape, weight)
+    statistics = _need_real(name, self.dtype)
     if weight is not None:
-        statistics = join(statistics, _need_real("rms_norm", weight.dtype))
+        statistics = join(statistics, _need_real(name, weight.dtype))
     device = common_device(self, weight)
     kept = meta((*self.shape[:-count], *(1,) * count), statistics, device)
     node = "MulBackward0" if self.contiguous else "CloneBackward0"
@@ -138,16 +183,27 @@ def rms_norm(
     return Inference((meta(self.shape, self.dtype, device), kept), statistics, None, node)
 
 
-@op(results=None, internal=True)
+@op(results=2, exposed=(), underived=("self", "weight"))
+def rms_norm_training(
+    self: Tensor, normalized_shape: tuple[int, ...], weight: Tensor | None = None, eps: float | None = None
+) -> Inference:
+    """:func:`rms_norm` and what :func:`rms_norm_backward` takes: the reciprocal root of the mean square."""
+    return _root_mean_squares("rms_norm_training", self, normalized_shape, weight)
+
+
+@op(results=None, exposed=(), underived=("grad", "self", "rstd", "weight"))
 def rms_norm_backward(grad: Tensor, self: Tensor, rstd: Tensor, weight: Tensor | None = None) -> Inference:
-    """The gradients of :func:`rms_norm` for its input and, where there is one, for the weight."""
-    statistics = _need_real("rms_norm_backward", self.dtype)
-    if grad.shape != self.shape or rstd.ndim != self.ndim:
-        raise ShapeError(f"rms_norm_backward: shapes {list(grad.shape)} and {list(self.shape)} differ")
-    outs = [meta(self.shape, self.dtype, self.device)]
+    """The gradients of :func:`rms_norm` for its input and, where there is one, for the weight. ``rstd`` is that of
+    :func:`rms_norm_training`."""
+    name = "rms_norm_backward"
+    statistics = _need_real(name, self.dtype)
+    _need_gradient(name, grad, self)
+    _need_statistics(name, self, weight, rstd)
+    device = common_device(grad, self, rstd, weight)
+    outs = [meta(self.shape, self.dtype, device)]
     if weight is not None:
-        statistics = join(statistics, _need_real("rms_norm_backward", weight.dtype))
-        outs.append(meta(weight.shape, weight.dtype, self.device))
+        statistics = join(statistics, _need_real(name, weight.dtype))
+        outs.append(meta(weight.shape, weight.dtype, device))
     return Inference(tuple(outs), statistics)
 
 
@@ -220,7 +276,7 @@ def batch_norm(
     return Inference((out,))
 
 
-@op(grad_fn="NativeBatchNormBackward0", results=3, internal=True, total=True)
+@op(grad_fn="NativeBatchNormBackward0", results=3, exposed=(), total=True)
 @gradients(
     self="add(grad, grad1, grad2, self) if weight is None else add(grad, grad1, grad2, self, weight)",
     weight="sum_dim(grad * ((s := self - mean_dim(self)) * rsqrt(mean_dim(s * s) + c)))",
@@ -237,7 +293,9 @@ def batch_norm_training(
     return Inference((out, kept, kept), statistics)
 
 
-@op(grad_fn="NativeBatchNormBackward0", differentiable=("self", "weight", "bias"), internal=True)
+@op(
+    grad_fn="NativeBatchNormBackward0", differentiable=("self", "weight", "bias"), underived=("mean", "var"), exposed=()
+)  # fmt: skip
 @gradients(
     self="grad * reshape((s := rsqrt(var + c)) if weight is None else s * weight)",
     weight="sum_dim(grad * ((self - reshape(mean)) * reshape(s)))",
@@ -254,19 +312,22 @@ def batch_norm_inference(
     return Inference((out,), statistics)
 
 
-@op(results=3, internal=True, total=True)
+@op(results=3, exposed=(), total=True, underived=("grad", "self", "mean", "var", "weight"))
 def batch_norm_backward(
     grad: Tensor, self: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None = None, training: bool = True,
     eps: float = 1e-5,
 ) -> Inference:  # fmt: skip
     """The gradients of :func:`batch_norm` for input, weight and bias, by the batch's own statistics or given ones."""
-    channels = _need_channels("batch_norm_backward", self, mean=mean, var=var, weight=weight)
-    statistics = _need_real("batch_norm_backward", self.dtype)
-    if grad.shape != self.shape:
-        raise ShapeError(f"batch_norm_backward: shapes {list(grad.shape)} and {list(self.shape)} differ")
-    stride = channels_last_stride(self, self.shape)
-    of_channels = meta((channels,), weight.dtype if weight is not None else statistics, self.device)
-    return Inference((meta(self.shape, self.dtype, self.device, stride), of_channels, of_channels), statistics)
+    name = "batch_norm_backward"
+    channels = _need_channels(name, self, mean=mean, var=var, weight=weight)
+    statistics = _need_real(name, self.dtype)
+    _need_gradient(name, grad, self)
+    _need_parameters(name, self, weight)
+    for kept in (mean, var):
+        _need_real(name, kept.dtype)
+    device, stride = common_device(grad, self, mean, var, weight), channels_last_stride(self, self.shape)
+    of_channels = meta((channels,), weight.dtype if weight is not None else statistics, device)
+    return Inference((meta(self.shape, self.dtype, device, stride), of_channels, of_channels), statistics)
 
 
 @op(
@@ -310,34 +371,62 @@ def group_norm(
 ) -> Inference:
     """Shift and scale each group of channels of each sample to mean 0 and variance 1; then multiply by ``weight`` and
     add ``bias``, which have one element per channel. Floating point only."""
+    return _groups("group_norm", self, num_groups, weight, bias)
+
+
+def _need_groups(name: str, self: Meta, num_groups: int) -> None:
     if self.ndim < 2:
-        raise ShapeError(f"group_norm: the input must have at least 2 dimensions; its shape is {list(self.shape)}")
+        raise ShapeError(f"{name}: the input must have at least 2 dimensions; its shape is {list(self.shape)}")
     if num_groups <= 0 or self.shape[1] % num_groups:
         raise ArgumentError(
-            f"group_norm: {self.shape[1]} channels of shape {list(self.shape)} do not divide into {num_groups} groups"
+            f"{name}: {self.shape[1]} channels of shape {list(self.shape)} do not divide into {num_groups} groups"
         )
-    channels = _need_channels("group_norm", self, weight=weight, bias=bias)
+
+
+def _groups(name: str, self: Meta, num_groups: int, weight: Meta | None, bias: Meta | None) -> Inference:
+    _need_groups(name, self, num_groups)
+    channels = _need_channels(name, self, weight=weight, bias=bias)
     if UNKNOWN not in self.shape:
-        _need_several("group_norm", (self.shape[0] * channels // num_groups, num_groups, *self.shape[2:]))
-    statistics = _need_real("group_norm", self.dtype)
-    _need_parameters("group_norm", self, weight, bias)
+        _need_several(name, (self.shape[0] * channels // num_groups, num_groups, *self.shape[2:]))
+    statistics = _need_real(name, self.dtype)
+    _need_parameters(name, self, weight, bias)
     device = common_device(self, weight, bias)
     kept = meta((self.shape[0], num_groups), statistics, device)
     out = meta(self.shape, self.dtype, device, channels_last_stride(self, self.shape))
     return Inference((out, kept, kept), statistics)
 
 
-@op(results=3, internal=True)
+@op(results=3, exposed=(), underived=("self", "weight", "bias"))
+def group_norm_training(
+    self: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Inference:
+    """:func:`group_norm` and what :func:`group_norm_backward` takes: mean and reciprocal standard deviation of each
+    group of each sample."""
+    return _groups("group_norm_training", self, num_groups, weight, bias)
+
+
+@op(results=3, exposed=(), underived=("grad", "self", "mean", "rstd", "weight"))
 def group_norm_backward(
     grad: Tensor, self: Tensor, mean: Tensor, rstd: Tensor, num_groups: int, weight: Tensor | None = None
 ) -> Inference:
-    """The gradients of :func:`group_norm` for input, weight and bias."""
-    channels = _need_channels("group_norm_backward", self, weight=weight)
-    statistics = _need_real("group_norm_backward", self.dtype)
-    if grad.shape != self.shape or num_groups <= 0 or channels % num_groups:
-        raise ShapeError(f"group_norm_backward: shapes {list(grad.shape)} and {list(self.shape)} do not match")
-    of_channels = meta((channels,), weight.dtype if weight is not None else statistics, self.device)
-    return Inference((meta(self.shape, self.dtype, self.device), of_channels, of_channels), statistics)
+    """The gradients of :func:`group_norm` for input, weight and bias. ``mean`` and ``rstd`` are those of
+    :func:`group_norm_training`."""
+    name = "group_norm_backward"
+    _need_groups(name, self, num_groups)
+    channels = _need_channels(name, self, weight=weight)
+    statistics = _need_real(name, self.dtype)
+    _need_gradient(name, grad, self)
+    _need_parameters(name, self, weight)
+    for kept in (mean, rstd):
+        _need_real(name, kept.dtype)
+        if kept.shape != (self.shape[0], num_groups):
+            raise ShapeError(
+                f"{name}: statistics of shape {list(kept.shape)} do not have a number for each of the {num_groups} "
+                f"groups of {self.shape[0]} samples"
+            )
+    device = common_device(grad, self, mean, rstd, weight)
+    of_channels = meta((channels,), weight.dtype if weight is not None else statistics, device)
+    return Inference((meta(self.shape, self.dtype, device), of_channels, of_channels), statistics)
 
 
 # Norms

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dtypes import INTEGRAL
+from ..accepts import require
+from ..dtypes import COMPLEX, FLOATING, INTEGRAL
 from ..errors import ArgumentError, ShapeError, Unsupported
-from ..meta import Inference, Meta, Shape, new
+from ..meta import Inference, Meta, Shape, meta, new
 from ..shapes import channels_last_stride
 from ..table import Float, Tensor, check_range, gradients, op
 
@@ -54,7 +55,12 @@ def pad(self: Tensor, pad: tuple[int, ...], mode: str = "constant", value: Float
         raise Unsupported(f"pad has no mode {mode!r}, only {', '.join(map(repr, MODES))}")
     if value is not None:
         raise ArgumentError(f"pad: mode {mode!r} takes no value")
-    count = len(pad) // 2
+    return _bordered(self, pad, mode)
+
+
+def _bordered(self: Meta, pad: tuple[int, ...], mode: str) -> Inference:
+    """The rule of the modes whose borders are made of the elements themselves."""
+    shape, count = _checked(self, pad), len(pad) // 2
     if not 1 <= count <= 3 or self.ndim not in (count + 1, count + 2):
         raise Unsupported(f"pad: mode {mode!r} cannot pad {count} dimensions of shape {list(self.shape)}")
     for i, (before, after) in enumerate(amounts(pad, self.ndim)):
@@ -71,7 +77,7 @@ def pad(self: Tensor, pad: tuple[int, ...], mode: str = "constant", value: Float
     return new(shape, self.dtype, self.device, stride=stride, grad_fn=node)
 
 
-@op(grad_fn="PadBackwardBackward0", internal=True)
+@op(grad_fn="PadBackwardBackward0", exposed=())
 @gradients(
     "pad.CopySlices(grad0) if mode == 'circular' else pad.ReflectionPad2DBackward0(grad0)"
     " if mode == 'reflect' else pad.ReplicationPad2DBackward0(grad0)"
@@ -81,7 +87,9 @@ def pad_backward(grad: Tensor, pad: tuple[int, ...], mode: str) -> Inference:
     ``"constant"``."""
     if mode not in MODES[1:] or len(pad) % 2 or len(pad) // 2 > grad.ndim:
         raise ArgumentError(f"pad_backward: mode {mode!r} and pad {list(pad)} do not match")
+    require("pad_backward", grad.dtype, (FLOATING, COMPLEX))
     shape = tuple(n - before - after for n, (before, after) in zip(grad.shape, amounts(pad, grad.ndim), strict=True))
     if min(shape, default=1) < 0:
         raise ShapeError(f"pad_backward: shape {list(grad.shape)} is not padded by {list(pad)}")
+    _bordered(meta(shape, grad.dtype, grad.device), pad, mode)
     return new(shape, grad.dtype, grad.device, compute=grad.dtype)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Final
 
+from ..accepts import require
 from ..autocast import CPU_FLOAT32
-from ..costs import Cost, OpCall
-from ..dtypes import BOOLEAN, INTEGRAL, int64
+from ..costs import Cost, OpCall, numel
+from ..dtypes import BOOLEAN, FLOATING, INTEGRAL, int64
 from ..errors import ArgumentError, ArgumentValueError, ShapeError, Unsupported
-from ..meta import Inference, Meta, Shape, new, several
-from ..shapes import channels_last_stride, rows_channels_last_stride, window_extent
+from ..meta import UNKNOWN, Inference, Meta, Shape, new, several
+from ..shapes import channels_last_stride, common_device, rows_channels_last_stride, window_extent
 from ..table import Out, Tensor, gradients, op
 from .convolution import Size, spatial
 
@@ -55,6 +57,56 @@ class Pool:
                 f"would have extents {list(self.outputs)}"
             )
 
+    def scratch(self, self_: Meta, by_planes: bool = False) -> int:
+        """Bytes of a copy of an input with its padding, if there is any."""
+        return _padded(self_, self_.shape, self.padding, self.stride, by_planes) if any(self.padding) else 0
+
+
+def _padded(like: Meta, shape: Shape, padding: Shape, stride: Shape, by_planes: bool) -> int:
+    """Bytes of an input with its padding; of one plane, where a CPU takes one after the other."""
+    lead = len(shape) - len(padding)
+    planes = max(prod(shape[:lead]), 0)
+    planes = min(planes, 1) if by_planes and like.device == "cpu" else planes
+    extents = (n + 2 * p + s for n, p, s in zip(shape[lead:], padding, stride, strict=True))
+    return max(like.dtype.itemsize, 4) * planes * prod(extents)
+
+
+class _Windows:
+    """Checks that a gradient is that of a pooling: windows like these, in an input of these extents, give its shape."""
+
+    def __init__(
+        self, name: str, grad: Meta, extents: Shape, kernel: Shape, stride: Shape, padding: Shape, dilation: Shape
+    ) -> None:
+        count = len(kernel)
+        walks = (extents, kernel, stride, padding, dilation)
+        if not 1 <= count <= 3 or any(len(walk) != count for walk in walks) or grad.ndim < count:
+            raise ShapeError(
+                f"{name}: extents {list(extents)}, kernel_size {list(kernel)}, stride {list(stride)}, padding "
+                f"{list(padding)} and dilation {list(dilation)} do not match a gradient of shape {list(grad.shape)}"
+            )
+        require(name, grad.dtype, (FLOATING,))
+        for what, given in (("kernel_size", kernel), ("stride", stride), ("dilation", dilation)):
+            if min(given) <= 0:
+                raise ArgumentError(f"{name}: {what} must be positive, got {list(given)}")
+        for n, m, k, s, p, d in zip(extents, grad.shape[-count:], kernel, stride, padding, dilation, strict=True):
+            if not 0 <= p <= (d * (k - 1) + 1) // 2:
+                raise ArgumentError(
+                    f"{name}: padding {list(padding)} must be from 0 to half of the kernel's reach "
+                    f"(kernel_size {list(kernel)}, dilation {list(dilation)})"
+                )
+            found = {window_extent(n, k, s, p, d, ceil_mode) for ceil_mode in (False, True)}
+            if UNKNOWN not in (n, m) and (m not in found or m < 1):
+                raise ShapeError(
+                    f"{name}: {m} windows of {k} elements, {s} apart, with padding {p} and dilation {d}, are not those "
+                    f"of an input of {n}"
+                )
+        self.lead = grad.shape[:-count]
+        self.padding, self.stride = padding, stride
+
+    def scratch(self, grad: Meta, shape: Shape, by_planes: bool = False) -> int:
+        """Bytes of what is worked on: inputs with their padding, and what lies between one dimension and the next."""
+        return 2 * _padded(grad, shape, self.padding, self.stride, by_planes)
+
 
 def _max(
     count: int, self: Meta, kernel: Size, stride: Size | None, padding: Size, dilation: Size, ceil_mode: bool
@@ -65,9 +117,11 @@ def _max(
         raise Unsupported(f"{name} is not defined on {self.dtype.name}")
     shape = (*self.shape[:-count], *pool.outputs)
     node = "SqueezeBackward1" if count == 1 else f"MaxPool{count}DWithIndicesBackward0"
-    return new(
+    found = new(
         shape, self.dtype, self.device, compute=self.dtype, stride=channels_last_stride(self, shape), grad_fn=node
     )
+    found.scratch = pool.scratch(self, by_planes=True)
+    return found
 
 
 def _with_indices(values: Inference) -> Inference:
@@ -159,15 +213,26 @@ def max_pool3d_with_indices(
     return _with_indices(_max(3, self, kernel_size, stride, padding, dilation, ceil_mode))
 
 
-@op(grad_fn="MaxPoolBackwardBackward0", differentiable=("grad",), internal=True, batched=True)
+_SPREAD: Final = Cost(lambda c: c.elements + numel(c.grad) * prod(c.kernel_size))
+"""Each gradient meets the elements of its window."""
+
+
+@op(grad_fn="MaxPoolBackwardBackward0", differentiable=("grad",), exposed=(), batched=True, cost=_SPREAD)
 @gradients("max_pool_pick(grad0)", saves="self result")
 def max_pool_backward(
     grad: Tensor, self: Tensor, result: Tensor, kernel_size: tuple[int, ...], stride: tuple[int, ...],
     padding: tuple[int, ...], dilation: tuple[int, ...],
 ) -> Inference:  # fmt: skip
-    """Lay a gradient for the maxima where each was found in the input; the transpose of :func:`max_pool_pick`."""
-    _need_outputs("max_pool_backward", grad, self, result, kernel_size)
-    return new(self.shape, grad.dtype, grad.device, compute=grad.dtype)
+    """Lay a gradient for the maxima, which are ``result``, where each was found in the input, at the first of equal
+    ones; the transpose of :func:`max_pool_pick`."""
+    name = "max_pool_backward"
+    _need_outputs(name, grad, self, result, kernel_size)
+    windows = _Windows(name, grad, self.shape[-len(kernel_size) :], kernel_size, stride, padding, dilation)
+    for operand in (self, result):
+        require(name, operand.dtype, (FLOATING,))
+    found = new(self.shape, grad.dtype, common_device(grad, self, result), compute=grad.dtype)
+    found.scratch = windows.scratch(grad, self.shape, by_planes=True)
+    return found
 
 
 @op(grad_fn="MaxPoolPickBackward0", differentiable=("tangent",), internal=True, batched=True)
@@ -185,7 +250,8 @@ def max_pool_pick(
 
 def _need_outputs(name: str, grad: Meta, self: Meta, result: Meta, kernel: Shape) -> None:
     lead = len(self.shape) - len(kernel)
-    if grad.shape != result.shape or len(result.shape) != len(self.shape) or self.shape[:lead] != result.shape[:lead]:
+    alike = len(result.shape) == len(self.shape) and self.shape[:lead] == result.shape[:lead]
+    if grad.shape != result.shape or lead < 0 or not alike:
         raise ShapeError(f"{name}: shapes {list(grad.shape)}, {list(self.shape)} and {list(result.shape)} do not match")
 
 
@@ -208,7 +274,9 @@ def _mean(
     shape = (*self.shape[:-count], *pool.outputs)
     last = _format(count, self, shape)
     node = "SqueezeBackward1" if count == 1 else f"AvgPool{count}DBackward0"
-    return new(shape, self.dtype, self.device, compute=self.dtype, stride=last, grad_fn=node)
+    found = new(shape, self.dtype, self.device, compute=self.dtype, stride=last, grad_fn=node)
+    found.scratch = pool.scratch(self)
+    return found
 
 
 @op(grad_fn="AvgPool2DBackward0", exposed=("function", "nn.functional"), linear=True, cost=_pooled(1))
@@ -250,18 +318,21 @@ def avg_pool3d(
     return _mean(3, self, kernel_size, stride, padding, ceil_mode, divisor_override)
 
 
-@op(grad_fn="AvgPoolBackwardBackward0", internal=True, linear=True)
+@op(grad_fn="AvgPoolBackwardBackward0", exposed=(), linear=True, cost=_SPREAD)
 @gradients("avg_pool2d(grad0)")
 def avg_pool_backward(
     grad: Tensor, extents: tuple[int, ...], kernel_size: tuple[int, ...], stride: tuple[int, ...],
     padding: tuple[int, ...], count_include_pad: bool = True, divisor_override: int | None = None,
 ) -> Inference:  # fmt: skip
     """Spread a gradient for the means over their windows, in an input with these spatial extents."""
-    count = len(extents)
-    geometry = (kernel_size, stride, padding)
-    if not count or grad.ndim < count or any(len(g) != count for g in geometry) or min(*kernel_size, *stride) <= 0:
-        raise ShapeError(f"avg_pool_backward: {list(extents)}, {geometry} and {list(grad.shape)} do not match")
-    return new((*grad.shape[:-count], *extents), grad.dtype, grad.device, compute=grad.dtype)
+    name = "avg_pool_backward"
+    windows = _Windows(name, grad, extents, kernel_size, stride, padding, (1,) * len(kernel_size))
+    if divisor_override == 0:
+        raise ArgumentError(f"{name}: divisor_override must not be 0")
+    shape = (*windows.lead, *extents)
+    found = new(shape, grad.dtype, grad.device, compute=grad.dtype)
+    found.scratch = windows.scratch(grad, shape)
+    return found
 
 
 # Adaptive pooling: output i of m, over n elements, covers floor(i * n / m) up to ceil((i + 1) * n / m).
@@ -305,14 +376,29 @@ def _averaging(extents: Shape, outputs: Shape) -> int:
     return max((2 * 8 * n * m for n, m in zip(extents, outputs, strict=True)), default=0)
 
 
-@op(grad_fn="AdaptiveAvgPool2DBackward0", exposed=("function", "nn.functional"), linear=True)
+def _averages(c: OpCall, given: Meta) -> int:
+    """Steps: a product with a matrix for each dimension that changes, one after the other."""
+    shape, made, steps = list(given.shape), c.outs[0].shape, c.elements
+    for i, (n, m) in enumerate(zip(given.shape, made, strict=True)):
+        if n != m:
+            steps += max(prod(shape), 0) * m
+            shape[i] = m
+    return steps
+
+
+_AVERAGED: Final = Cost(lambda c: _averages(c, c.self))
+
+
+@op(
+    grad_fn="AdaptiveAvgPool2DBackward0", exposed=("function", "nn.functional"), linear=True, cost=_AVERAGED
+)  # fmt: skip
 @gradients("adaptive_avg_pool_backward(grad)")
 def adaptive_avg_pool1d(self: Tensor, output_size: int | tuple[int | None, ...]) -> Inference:
     """Means over as many windows as ``output_size``, along the last dimension. See :func:`adaptive_avg_pool2d`."""
     return _adaptive_mean(1, self, output_size)
 
 
-@op(grad_fn="AdaptiveAvgPool2DBackward0", exposed=("nn.functional",), linear=True)
+@op(grad_fn="AdaptiveAvgPool2DBackward0", exposed=("nn.functional",), linear=True, cost=_AVERAGED)
 @gradients("adaptive_avg_pool_backward(grad)")
 def adaptive_avg_pool2d(self: Tensor, output_size: int | tuple[int | None, ...]) -> Inference:
     """Means over windows that divide ``(N, C, H, W)`` or ``(C, H, W)`` as evenly as they can into ``output_size``
@@ -320,20 +406,26 @@ def adaptive_avg_pool2d(self: Tensor, output_size: int | tuple[int | None, ...])
     return _adaptive_mean(2, self, output_size)
 
 
-@op(grad_fn="AdaptiveAvgPool3DBackward0", exposed=("nn.functional",), linear=True, autocast=CPU_FLOAT32)
+@op(
+    grad_fn="AdaptiveAvgPool3DBackward0", exposed=("nn.functional",), linear=True, autocast=CPU_FLOAT32, cost=_AVERAGED
+)  # fmt: skip
 @gradients("adaptive_avg_pool_backward(grad)")
 def adaptive_avg_pool3d(self: Tensor, output_size: int | tuple[int | None, ...]) -> Inference:
     """Means over windows that divide volumes into ``output_size``. See :func:`adaptive_avg_pool2d`."""
     return _adaptive_mean(3, self, output_size)
 
 
-@op(grad_fn="AdaptiveAvgPoolBackwardBackward0", internal=True, linear=True)
+@op(grad_fn="AdaptiveAvgPoolBackwardBackward0", exposed=(), linear=True, cost=Cost(lambda c: _averages(c, c.grad)))
 @gradients("adaptive_avg_pool2d(grad0)")
 def adaptive_avg_pool_backward(grad: Tensor, extents: tuple[int, ...]) -> Inference:
     """Spread a gradient for adaptive means over their windows, in an input with these spatial extents."""
+    name = "adaptive_avg_pool_backward"
     count = len(extents)
-    if not 0 < count <= grad.ndim:
-        raise ShapeError(f"adaptive_avg_pool_backward: shape {list(grad.shape)} has no {count} spatial dimensions")
+    if not 0 < count <= min(grad.ndim, 3):
+        raise ShapeError(f"{name}: shape {list(grad.shape)} has no {count} spatial dimensions")
+    if min(extents) <= 0:
+        raise ShapeError(f"{name}: an input of extents {list(extents)} has no means")
+    require(name, grad.dtype, (FLOATING,))
     found = new((*grad.shape[:-count], *extents), grad.dtype, grad.device, compute=grad.dtype)
     found.scratch = _averaging(extents, grad.shape[-count:])
     return found

@@ -154,12 +154,25 @@ def lstm_layer(
     ``(outputs, hidden)`` projects what a cell gives out. ``self``, ``reverse`` and ``batch_sizes`` are as in
     :func:`rnn_layer`; ``hx`` ``(batch, outputs)`` is the first output, ``cx`` ``(batch, hidden)`` the first cell.
     """
-    layer = _Layer("lstm_layer", 4, self, hx, w_ih, w_hh, (b_ih, b_hh), batch_sizes, w_hr)
-    require("lstm_layer", "cx", cx, (layer.batch, layer.hidden))
-    if cx.dtype is not layer.dtype:
-        raise DTypeError(f"lstm_layer: all tensors have one dtype, {layer.dtype.name}, but cx has {cx.dtype.name}")
+    return _lstm("lstm_layer", self, hx, cx, w_ih, w_hh, b_ih, b_hh, w_hr, batch_sizes)
+
+
+def _lstm(
+    name: str, self: Meta, hx: Meta, cx: Meta, w_ih: Meta, w_hh: Meta, b_ih: Meta | None, b_hh: Meta | None,
+    w_hr: Meta | None, batch_sizes: Ints | None,
+) -> Inference:  # fmt: skip
+    layer = _Layer(name, 4, self, hx, w_ih, w_hh, (b_ih, b_hh), batch_sizes, w_hr)
+    _need_cells(name, layer, cx)
     states = layer.state(layer.outputs), layer.state(layer.hidden)
     return Inference((layer.output(), *states, layer.kept(4 * layer.hidden), layer.kept(layer.hidden)), layer.compute)
+
+
+def _need_cells(name: str, layer: _Layer, cx: Meta) -> None:
+    """Check a layer's first cells."""
+    require(name, "cx", cx, (layer.batch, layer.hidden))
+    if cx.dtype is not layer.dtype:
+        raise DTypeError(f"{name}: all tensors have one dtype, {layer.dtype.name}, but cx has {cx.dtype.name}")
+    layer.device = common_device(cx, meta((1,), layer.dtype, layer.device))
 
 
 @op(grad_fn="GruLayerBackward0", results=2, exposed=(), cost=Cost(_all_weights), autocast=GPU_LOWER)
@@ -182,31 +195,85 @@ def gru_layer(
     The rows of the weights are the reset gate's, the update gate's and the candidate's. ``self``, ``hx``, ``reverse``
     and ``batch_sizes`` are as in :func:`rnn_layer`.
     """
-    layer = _Layer("gru_layer", 3, self, hx, w_ih, w_hh, (b_ih, b_hh), batch_sizes)
+    return _gru("gru_layer", self, hx, w_ih, w_hh, b_ih, b_hh, batch_sizes)
+
+
+def _gru(
+    name: str, self: Meta, hx: Meta, w_ih: Meta, w_hh: Meta, b_ih: Meta | None, b_hh: Meta | None,
+    batch_sizes: Ints | None,
+) -> Inference:  # fmt: skip
+    layer = _Layer(name, 3, self, hx, w_ih, w_hh, (b_ih, b_hh), batch_sizes)
     kept = layer.kept(3 * layer.hidden), layer.kept(layer.hidden)
     return Inference((layer.output(), layer.state(layer.hidden), *kept), layer.compute)
 
 
-# Backward through time
+# Backward through time, and layers that show what it takes. Clients offer none of it by name.
 
 
-def _gradients(*operands: Meta | None) -> Inference:
+@op(
+    results=5, exposed=(), cost=Cost(_all_weights),
+    underived=("self", "hx", "cx", "w_ih", "w_hh", "b_ih", "b_hh", "w_hr"),
+)  # fmt: skip
+def lstm_layer_training(
+    self: Tensor, hx: Tensor, cx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None, w_hr: Tensor | None = None, reverse: bool = False, batch_sizes: Ints | None = None,
+) -> Inference:  # fmt: skip
+    """:func:`lstm_layer` and what :func:`lstm_layer_backward` takes: the gates and the cells of every step, a row for
+    each sequence, in the dtype that is computed in."""
+    return _lstm("lstm_layer_training", self, hx, cx, w_ih, w_hh, b_ih, b_hh, w_hr, batch_sizes)
+
+
+@op(results=4, exposed=(), cost=Cost(_all_weights), underived=("self", "hx", "w_ih", "w_hh", "b_ih", "b_hh"))
+def gru_layer_training(
+    self: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None,
+    reverse: bool = False, batch_sizes: Ints | None = None,
+) -> Inference:  # fmt: skip
+    """:func:`gru_layer` and what :func:`gru_layer_backward` takes: the gates of every step, and the state's part of the
+    candidates before it is reset, a row for each sequence, in the dtype that is computed in."""
+    return _gru("gru_layer_training", self, hx, w_ih, w_hh, b_ih, b_hh, batch_sizes)
+
+
+def _gradients(layer: _Layer, *operands: Meta | None) -> Inference:
     """Results like the operands, in their dtypes."""
-    found = tuple(meta(m.shape, m.dtype, m.device) for m in operands if m is not None)
-    return Inference(found, float32 if found[0].dtype.is_low_precision else found[0].dtype)
+    found = tuple(meta(m.shape, m.dtype, layer.device) for m in operands if m is not None)
+    return Inference(found, layer.compute)
 
 
-@op(results=None, internal=True, cost=Cost(lambda c: 3 * _all_weights(c)))
+def _need_kept(name: str, layer: _Layer, wanted: dict[str, tuple[Meta | None, tuple[int, ...]]]) -> None:
+    """Check gradients and what a layer keeps: their shapes, and that they are real floats on the layer's device."""
+    for what, (found, shape) in wanted.items():
+        if found is None:
+            continue
+        require(name, what, found, shape)
+        if not found.dtype.is_floating_point:
+            raise Unsupported(f"{name} is not defined on {found.dtype.name}, the dtype of {what}")
+        common_device(found, meta((1,), layer.dtype, layer.device))
+
+
+@op(
+    results=None, exposed=(), cost=Cost(lambda c: 3 * _all_weights(c)),
+    underived=("grad", "grad_state", "self", "hx", "w_ih", "w_hh", "output"),
+)  # fmt: skip
 def rnn_layer_backward(
     grad: Tensor | None, grad_state: Tensor | None, self: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor,
     output: Tensor, relu: bool, reverse: bool, batch_sizes: Ints | None, inputs: bool,
 ) -> Inference:  # fmt: skip
     """The gradients of :func:`rnn_layer` for hx, w_ih, w_hh and a bias, then with ``inputs`` for its input."""
-    bias = meta(w_ih.shape[:1], w_ih.dtype, w_ih.device)
-    return _gradients(hx, w_ih, w_hh, bias, self if inputs else None)
+    name = "rnn_layer_backward"
+    layer = _Layer(name, 1, self, hx, w_ih, w_hh, (None, None), batch_sizes)
+    lead, state = (*layer.lead, layer.outputs), (layer.batch, layer.outputs)
+    _need_kept(name, layer, {"grad": (grad, lead), "grad_state": (grad_state, state), "output": (output, lead)})
+    bias = meta(w_ih.shape[:1], w_ih.dtype, layer.device)
+    return _gradients(layer, hx, w_ih, w_hh, bias, self if inputs else None)
 
 
-@op(results=None, internal=True, cost=Cost(lambda c: 3 * _all_weights(c)))
+@op(
+    results=None, exposed=(), cost=Cost(lambda c: 3 * _all_weights(c)),
+    underived=(
+        "grad", "grad_state", "grad_cell", "grad_cells", "self", "hx", "cx", "w_ih", "w_hh", "w_hr", "output", "gates",
+        "cells",
+    ),
+)  # fmt: skip
 def lstm_layer_backward(
     grad: Tensor | None, grad_state: Tensor | None, grad_cell: Tensor | None, grad_cells: Tensor | None, self: Tensor,
     hx: Tensor, cx: Tensor, w_ih: Tensor, w_hh: Tensor, w_hr: Tensor | None, output: Tensor, gates: Tensor,
@@ -214,15 +281,40 @@ def lstm_layer_backward(
 ) -> Inference:  # fmt: skip
     """The gradients of :func:`lstm_layer` for hx, cx, w_ih, w_hh and a bias, then for w_hr where there is one, then
     with ``inputs`` for its input."""
-    bias = meta(w_ih.shape[:1], w_ih.dtype, w_ih.device)
-    return _gradients(hx, cx, w_ih, w_hh, bias, w_hr, self if inputs else None)
+    name = "lstm_layer_backward"
+    layer = _Layer(name, 4, self, hx, w_ih, w_hh, (None, None), batch_sizes, w_hr)
+    _need_cells(name, layer, cx)
+    lead, state, rows = (*layer.lead, layer.outputs), (layer.batch, layer.outputs), (layer.rows, layer.hidden)
+    _need_kept(
+        name, layer,
+        {
+            "grad": (grad, lead), "grad_state": (grad_state, state), "grad_cell": (grad_cell, cx.shape),
+            "grad_cells": (grad_cells, rows), "output": (output, lead), "cells": (cells, rows),
+            "gates": (gates, (layer.rows, 4 * layer.hidden)),
+        },
+    )  # fmt: skip
+    bias = meta(w_ih.shape[:1], w_ih.dtype, layer.device)
+    return _gradients(layer, hx, cx, w_ih, w_hh, bias, w_hr, self if inputs else None)
 
 
-@op(results=None, internal=True, cost=Cost(lambda c: 3 * _all_weights(c)))
+@op(
+    results=None, exposed=(), cost=Cost(lambda c: 3 * _all_weights(c)),
+    underived=("grad", "grad_state", "self", "hx", "w_ih", "w_hh", "output", "gates", "product"),
+)  # fmt: skip
 def gru_layer_backward(
     grad: Tensor | None, grad_state: Tensor | None, self: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor,
     output: Tensor, gates: Tensor, product: Tensor, reverse: bool, batch_sizes: Ints | None, inputs: bool,
 ) -> Inference:  # fmt: skip
     """The gradients of :func:`gru_layer` for hx, w_ih, w_hh, b_ih and b_hh, then with ``inputs`` for its input."""
-    bias = meta(w_ih.shape[:1], w_ih.dtype, w_ih.device)
-    return _gradients(hx, w_ih, w_hh, bias, bias, self if inputs else None)
+    name = "gru_layer_backward"
+    layer = _Layer(name, 3, self, hx, w_ih, w_hh, (None, None), batch_sizes)
+    lead, state, rows = (*layer.lead, layer.outputs), (layer.batch, layer.outputs), (layer.rows, layer.hidden)
+    _need_kept(
+        name, layer,
+        {
+            "grad": (grad, lead), "grad_state": (grad_state, state), "output": (output, lead),
+            "gates": (gates, (layer.rows, 3 * layer.hidden)), "product": (product, rows),
+        },
+    )  # fmt: skip
+    bias = meta(w_ih.shape[:1], w_ih.dtype, layer.device)
+    return _gradients(layer, hx, w_ih, w_hh, bias, bias, self if inputs else None)

@@ -6,10 +6,10 @@ from typing import Final
 
 from ..autocast import FLOAT32, GPU_FLOAT32
 from ..dtypes import FLOATING, INTEGRAL, DType, bool_, int64, uint8
-from ..errors import ArgumentError, DTypeError, Unsupported
+from ..errors import ArgumentError, DTypeError, ShapeError, Unsupported
 from ..meta import Inference, Meta, new, several
 from ..promotion import Promote, promote
-from ..shapes import canonical_dim, like, reduction
+from ..shapes import canonical_dim, common_device, like, reduction
 from ..table import Ints, Out, Real, Tensor, gradients, op
 
 Dims = Ints | int | None
@@ -230,21 +230,34 @@ def log_softmax(self: Tensor, dim: int, dtype: DType | None = None) -> Inference
     return _softmax("log_softmax", self, dim, dtype)
 
 
-# Primitives that derivatives of this family are written in
+# Primitives that derivatives of this family are written in. Clients offer none of them by name.
 
 
-@op(grad_fn="SoftmaxBackwardDataBackward0", internal=True, along=True)
+def _through_softmax(name: str, grad: Meta, output: Meta, dim: int) -> Inference:
+    for operand in (grad, output):
+        if operand.dtype.category != FLOATING:
+            raise Unsupported(f"{name} is not defined for {operand.dtype.name} tensors")
+    canonical_dim(dim, output.ndim)
+    if grad.shape != output.shape and grad.known and output.known:
+        raise ShapeError(
+            f"{name}: a gradient of shape {list(grad.shape)} does not fit a result of {list(output.shape)}"
+        )
+    device = common_device(grad, output)
+    return new(output.shape, output.dtype, device, compute=output.dtype)
+
+
+@op(grad_fn="SoftmaxBackwardDataBackward0", exposed=(), along=True)
 @gradients(
     grad="softmax_backward(grad0, output)",
     output="grad0 * (grad - sum_dim(grad * output)) - grad * sum_dim(grad0 * output)",
 )
 def softmax_backward(grad: Tensor, output: Tensor, dim: int) -> Inference:
     """Gradient of softmax: ``output * (grad - sum(grad * output))``."""
-    return new(output.shape, output.dtype, output.device, compute=output.dtype)
+    return _through_softmax("softmax_backward", grad, output, dim)
 
 
-@op(grad_fn="LogSoftmaxBackwardDataBackward0", internal=True, along=True)
+@op(grad_fn="LogSoftmaxBackwardDataBackward0", exposed=(), along=True)
 @gradients(grad="grad0 - sum_dim((s := grad0 * exp(output)))", output="-(s * sum_dim(grad))")
 def log_softmax_backward(grad: Tensor, output: Tensor, dim: int) -> Inference:
     """Gradient of log_softmax: ``grad - exp(output) * sum(grad)``."""
-    return new(output.shape, output.dtype, output.device, compute=output.dtype)
+    return _through_softmax("log_softmax_backward", grad, output, dim)

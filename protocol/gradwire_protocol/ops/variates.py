@@ -12,8 +12,8 @@ from ..accepts import require
 from ..costs import each
 from ..dtypes import FLOATING
 from ..errors import DTypeError, ShapeError
-from ..meta import Inference, new
-from ..shapes import elementwise
+from ..meta import Inference, Meta, new
+from ..shapes import common_device, elementwise
 from ..table import Tensor, gradients, op
 
 ONCE: Final = "how a sample moves with its parameters can be differentiated once, not twice"
@@ -86,17 +86,28 @@ def sample_von_mises(self: Tensor) -> Inference:
     return elementwise(self)
 
 
-# Derivatives
+# Derivatives, which clients offer nowhere by name
 
 
-@op(grad_fn="StandardGammaGradBackward0", internal=True, underivable=ONCE)
+@op(grad_fn="StandardGammaGradBackward0", exposed=(), underivable=ONCE, cost=each(60))
 def standard_gamma_grad(self: Tensor, sample: Tensor) -> Inference:
     """How a gamma variate moves with its concentration ``self`` at a fixed quantile."""
+    _need_alike("standard_gamma_grad", self, sample)
     return elementwise(self, sample)
 
 
-@op(grad_fn="DirichletGradBackward0", internal=True, underivable=ONCE)
+def _need_alike(name: str, *operands: Meta) -> None:
+    """Check that operands are real and of one shape."""
+    for operand in operands:
+        require(name, operand.dtype, (FLOATING,))
+        if operand.shape != operands[0].shape and operand.known and operands[0].known:
+            listed = ", ".join(str(list(o.shape)) for o in operands)
+            raise ShapeError(f"{name}: the operands have one shape; they have {listed}")
+
+
+@op(grad_fn="DirichletGradBackward0", exposed=(), underivable=ONCE, cost=each(200))
 def dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Inference:
     """How a component ``x`` of a Dirichlet variate moves with its concentration ``alpha``, over ``1 - x``; ``total``
     is the sum of the concentrations."""
-    return new(x.shape, x.dtype, x.device, compute=x.dtype)
+    _need_alike("dirichlet_grad", x, alpha, total)
+    return new(x.shape, x.dtype, common_device(x, alpha, total), compute=x.dtype)

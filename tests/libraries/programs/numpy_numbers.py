@@ -1,6 +1,7 @@
 """Numbers from NumPy's generator, the same under any library, and the line of results that a program prints."""
 
 import json
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -9,11 +10,13 @@ import torch
 from torch import nn
 
 Some = TypeVar("Some", bound=nn.Module)
+DEVICE = os.environ.get("DEVICE", "cpu")
+"""Where a program computes."""
 
 
-def fill(module: Some, seed: int = 0, scale: float = 1.0) -> Some:
+def fill(module: Some, seed: int = 0, scale: float = 1.0, device: str = DEVICE) -> Some:
     """Fill every parameter: weights of norms with numbers around 1, biases with small ones, matrices and filters with
-    the wider ones the fewer inputs they have. Returns the module."""
+    the wider ones the fewer inputs they have. Returns the module, on the device."""
     random = np.random.default_rng(seed)
     with torch.no_grad():
         for name, parameter in module.named_parameters():
@@ -23,22 +26,22 @@ def fill(module: Some, seed: int = 0, scale: float = 1.0) -> Some:
             else:
                 values = 0.1 * values + ("bias" not in name.rpartition(".")[2])
             parameter.copy_(torch.from_numpy(np.asarray(values)).to(parameter.dtype))
-    return module
+    return module.to(device)
 
 
-def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32, device: str = DEVICE) -> torch.Tensor:
     """Numbers of the normal distribution."""
-    return torch.from_numpy(np.random.default_rng(seed).normal(size=shape)).to(dtype)
+    return torch.from_numpy(np.random.default_rng(seed).normal(size=shape)).to(device, dtype)
 
 
-def uniform(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+def uniform(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32, device: str = DEVICE) -> torch.Tensor:
     """Numbers from 0 to 1."""
-    return torch.from_numpy(np.random.default_rng(seed).uniform(size=shape)).to(dtype)
+    return torch.from_numpy(np.random.default_rng(seed).uniform(size=shape)).to(device, dtype)
 
 
-def integers(below: int, *shape: int, seed: int = 0) -> torch.Tensor:
+def integers(below: int, *shape: int, seed: int = 0, device: str = DEVICE) -> torch.Tensor:
     """Integers from 0 to ``below - 1``."""
-    return torch.from_numpy(np.random.default_rng(seed).integers(below, size=shape))
+    return torch.from_numpy(np.random.default_rng(seed).integers(below, size=shape)).to(device)
 
 
 def train(

@@ -1,20 +1,22 @@
 """A training loop prepared by an Accelerator: accumulation, clipping, schedule, gathering, state on disk."""
 
+import os
 import tempfile
 
 import torch
 from accelerate import Accelerator, init_empty_weights
 from accelerate.utils import set_seed
-from numpy_numbers import fill, integers, normal, tell
+from numpy_numbers import DEVICE, fill, integers, normal, tell
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
+os.environ["ACCELERATE_TORCH_DEVICE"] = DEVICE
 set_seed(0)
-accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2)
-model = fill(nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 3)))
+accelerator = Accelerator(gradient_accumulation_steps=2)
+model = fill(nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 3)), device="cpu")
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-loader = DataLoader(TensorDataset(normal(16, 6), integers(3, 16)), batch_size=4)
+loader = DataLoader(TensorDataset(normal(16, 6, device="cpu"), integers(3, 16, device="cpu")), batch_size=4)
 schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.9)
 model, optimizer, loader, schedule = accelerator.prepare(model, optimizer, loader, schedule)
 losses = []

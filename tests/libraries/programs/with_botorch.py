@@ -7,7 +7,7 @@ from botorch.models import SingleTaskGP
 from botorch.models.transforms import Normalize, Standardize
 from botorch.optim import optimize_acqf
 from gpytorch.mlls import ExactMarginalLogLikelihood
-from numpy_numbers import tell, uniform
+from numpy_numbers import DEVICE, tell, uniform
 
 
 def value(x):
@@ -15,6 +15,7 @@ def value(x):
 
 
 torch.set_default_dtype(torch.float64)
+torch.set_default_device(DEVICE)
 bounds = torch.tensor([[0.0, 0.0], [1.0, 1.0]])
 x = uniform(8, 2, dtype=torch.float64)
 y = value(x)

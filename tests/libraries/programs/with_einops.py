@@ -3,7 +3,7 @@
 import torch
 from einops import einsum, pack, rearrange, reduce, repeat, unpack
 from einops.layers.torch import EinMix, Rearrange, Reduce
-from numpy_numbers import fill, integers, norms_of_gradients, tell, train, uniform
+from numpy_numbers import DEVICE, fill, integers, norms_of_gradients, tell, train, uniform
 from torch import nn
 from torch.nn import functional as F
 
@@ -30,5 +30,5 @@ tell(
     product=einsum(images, images, "b c h w, d c h w -> b d"),
     packed=packed,
     unpacked=[list(part.shape) for part in unpack(packed, shapes, "b c *")],
-    stacked=rearrange([torch.ones(2), torch.zeros(2)], "k n -> n k"),
+    stacked=rearrange([torch.ones(2, device=DEVICE), torch.zeros(2, device=DEVICE)], "k n -> n k"),
 )

@@ -2,9 +2,10 @@
 
 import gpytorch
 import torch
-from numpy_numbers import normal, tell
+from numpy_numbers import DEVICE, normal, tell
 
 torch.set_default_dtype(torch.float64)
+torch.set_default_device(DEVICE)
 x = torch.linspace(0, 1, 20)
 y = torch.sin(6 * x) + 0.1 * normal(20, dtype=torch.float64)
 test = torch.linspace(-0.2, 1.2, 9)

@@ -6,15 +6,15 @@ import torch
 from ignite.engine import Events, create_supervised_evaluator, create_supervised_trainer
 from ignite.handlers import Checkpoint, DiskSaver, EarlyStopping, LinearCyclicalScheduler, TerminateOnNan
 from ignite.metrics import Accuracy, ConfusionMatrix, Loss, Precision, RunningAverage
-from numpy_numbers import fill, integers, normal, tell
+from numpy_numbers import DEVICE, fill, integers, normal, tell
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 model = fill(nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 3)))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 criterion = nn.CrossEntropyLoss()
-loader = DataLoader(TensorDataset(normal(16, 6), integers(3, 16)), batch_size=4)
-trainer = create_supervised_trainer(model, optimizer, criterion)
+loader = DataLoader(TensorDataset(normal(16, 6, device="cpu"), integers(3, 16, device="cpu")), batch_size=4)
+trainer = create_supervised_trainer(model, optimizer, criterion, device=DEVICE)
 evaluator = create_supervised_evaluator(
     model,
     {
@@ -23,6 +23,7 @@ evaluator = create_supervised_evaluator(
         "precision": Precision(average=True),
         "confusion": ConfusionMatrix(3),
     },
+    device=DEVICE,
 )
 RunningAverage(output_transform=lambda loss: loss).attach(trainer, "average")
 trainer.add_event_handler(Events.ITERATION_STARTED, LinearCyclicalScheduler(optimizer, "lr", 0.2, 0.05, 8))

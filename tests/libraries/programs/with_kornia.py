@@ -2,9 +2,10 @@
 
 import kornia
 import torch
-from numpy_numbers import tell, uniform
+from numpy_numbers import DEVICE, tell, uniform
 from torch.nn import functional as F
 
+torch.set_default_device(DEVICE)
 image = F.interpolate(uniform(1, 3, 6, 6), (24, 24), mode="bilinear", align_corners=False)
 blurred = kornia.filters.gaussian_blur2d(image, (5, 5), (1.5, 1.5))
 center, scale = torch.tensor([[11.5, 11.5]]), torch.ones(1, 2)

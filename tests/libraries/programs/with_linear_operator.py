@@ -12,9 +12,10 @@ from linear_operator.operators import (
     ToeplitzLinearOperator,
     TriangularLinearOperator,
 )
-from numpy_numbers import normal, tell, uniform
+from numpy_numbers import DEVICE, normal, tell, uniform
 
 f64 = torch.float64
+torch.set_default_device(DEVICE)
 root = normal(6, 6, dtype=f64)
 dense = (root @ root.T + 6 * torch.eye(6, dtype=f64)).requires_grad_()
 diagonal = (uniform(6, seed=1, dtype=f64) + 0.5).requires_grad_()

@@ -2,9 +2,9 @@
 
 import lpips
 import torch
-from numpy_numbers import fill, tell, uniform
+from numpy_numbers import DEVICE, fill, tell, uniform
 
-distance = lpips.LPIPS(net="alex", pnet_rand=True, verbose=False)
+distance = lpips.LPIPS(net="alex", pnet_rand=True, verbose=False).to(DEVICE)
 fill(distance.net, scale=2.0)
 wanted = uniform(1, 3, 64, 64) * 2 - 1
 image = (uniform(1, 3, 64, 64, seed=1) * 2 - 1).requires_grad_()
@@ -16,7 +16,7 @@ for _ in range(4):
     loss.backward()
     optimizer.step()
     losses.append(loss.item())
-squeeze = lpips.LPIPS(net="squeeze", pnet_rand=True, spatial=True, verbose=False)
+squeeze = lpips.LPIPS(net="squeeze", pnet_rand=True, spatial=True, verbose=False).to(DEVICE)
 fill(squeeze.net, scale=2.0)
 tell(
     losses=losses,

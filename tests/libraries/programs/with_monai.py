@@ -8,7 +8,7 @@ from monai.losses import DiceCELoss, DiceLoss
 from monai.metrics import DiceMetric
 from monai.networks.nets import UNet
 from monai.transforms import AsDiscrete, Compose, EnsureChannelFirstd, Resized, ScaleIntensityd
-from numpy_numbers import fill, tell
+from numpy_numbers import DEVICE, fill, tell
 
 random = np.random.default_rng(0)
 cases = [
@@ -33,18 +33,19 @@ losses, further = [], []
 for _ in range(3):
     for batch in loader:
         optimizer.zero_grad()
-        logits = model(batch["image"])
-        loss = criterion(logits, batch["label"])
+        images, labels = batch["image"].to(DEVICE), batch["label"].to(DEVICE)
+        logits = model(images)
+        loss = criterion(logits, labels)
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-        further.append(dice(logits, batch["label"]).item())
+        further.append(dice(logits, labels).item())
 model.eval()
 with torch.no_grad():
-    whole = sliding_window_inference(batch["image"], (8, 8, 4), 2, model, overlap=0.25)
+    whole = sliding_window_inference(images, (8, 8, 4), 2, model, overlap=0.25)
 metric = DiceMetric(include_background=True)
 metric(
     torch.stack([AsDiscrete(argmax=True, to_onehot=2)(one) for one in whole.as_tensor()]),
-    torch.stack([AsDiscrete(to_onehot=2)(one) for one in batch["label"].as_tensor()]),
+    torch.stack([AsDiscrete(to_onehot=2)(one) for one in labels.as_tensor()]),
 )
 tell(image=batch["image"].as_tensor(), losses=losses, further=further, whole=whole.as_tensor(), dice=metric.aggregate())

@@ -13,10 +13,11 @@ from nflows.transforms import (
     ReversePermutation,
 )
 from nflows.utils.torchutils import create_alternating_binary_mask
-from numpy_numbers import fill, normal, norms_of_gradients, tell, train
+from numpy_numbers import DEVICE, fill, normal, norms_of_gradients, tell, train
 from torch import nn
 
 torch.set_default_dtype(torch.float64)
+torch.set_default_device(DEVICE)
 x, c = normal(24, 3, dtype=torch.float64), normal(24, 2, seed=1, dtype=torch.float64)
 transforms = CompositeTransform(
     [

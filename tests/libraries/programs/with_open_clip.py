@@ -1,6 +1,6 @@
 """A CLIP of two small transformers learns pairs of images and texts."""
 
-from numpy_numbers import fill, norms_of_gradients, tell, train, uniform
+from numpy_numbers import DEVICE, fill, norms_of_gradients, tell, train, uniform
 from open_clip import SimpleTokenizer
 from open_clip.loss import ClipLoss
 from open_clip.model import CLIP
@@ -12,7 +12,7 @@ model = CLIP(
 )
 fill(model)
 model.logit_scale.data.fill_(2.0)
-texts = SimpleTokenizer(context_length=16)(["a photo of a cat", "two dogs", "the sea", "a red car"])
+texts = SimpleTokenizer(context_length=16)(["a photo of a cat", "two dogs", "the sea", "a red car"]).to(DEVICE)
 images = uniform(4, 3, 32, 32)
 criterion = ClipLoss()
 

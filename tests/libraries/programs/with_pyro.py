@@ -3,11 +3,12 @@
 import pyro
 import pyro.distributions as dist
 import torch
-from numpy_numbers import normal, tell
+from numpy_numbers import DEVICE, normal, tell
 from pyro import poutine
 from pyro.infer import SVI, Predictive, Trace_ELBO, TraceEnum_ELBO, config_enumerate
 from pyro.infer.autoguide import AutoDelta
 
+torch.set_default_device(DEVICE)
 x = normal(30, 2)
 y = x @ torch.tensor([1.5, -2.0]) + 0.3 + 0.1 * normal(30, seed=1)
 

@@ -1,12 +1,12 @@
 """Attention with rotary positions of several kinds, whose frequencies are learned."""
 
 import torch
-from numpy_numbers import integers, normal, tell
+from numpy_numbers import DEVICE, integers, normal, tell
 from rotary_embedding_torch import RotaryEmbedding, apply_rotary_emb
 from torch.nn import functional as F
 
 queries, keys, wanted = normal(2, 2, 10, 16), normal(2, 2, 10, 16, seed=1), normal(2, 2, 10, 16, seed=2)
-rotary = RotaryEmbedding(dim=16, learned_freq=True)
+rotary = RotaryEmbedding(dim=16, learned_freq=True).to(DEVICE)
 optimizer = torch.optim.SGD(rotary.parameters(), lr=0.5)
 losses = []
 for _ in range(4):
@@ -16,10 +16,10 @@ for _ in range(4):
     loss.backward()
     optimizer.step()
     losses.append(loss.item())
-long = RotaryEmbedding(dim=16, use_xpos=True, theta_rescale_factor=2.0)
-pixels = RotaryEmbedding(dim=8, freqs_for="pixel", max_freq=10)
+long = RotaryEmbedding(dim=16, use_xpos=True, theta_rescale_factor=2.0).to(DEVICE)
+pixels = RotaryEmbedding(dim=8, freqs_for="pixel", max_freq=10).to(DEVICE)
 grid = pixels.get_axial_freqs(3, 4)
-cached = RotaryEmbedding(dim=16).rotate_queries_with_cached_keys(queries[:, :, -1:], keys)
+cached = RotaryEmbedding(dim=16).to(DEVICE).rotate_queries_with_cached_keys(queries[:, :, -1:], keys)
 tell(
     losses=losses,
     frequencies=rotary.freqs,

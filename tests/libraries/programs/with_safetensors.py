@@ -3,7 +3,7 @@
 import tempfile
 
 import torch
-from numpy_numbers import fill, integers, normal, tell, train
+from numpy_numbers import DEVICE, fill, integers, normal, tell, train
 from safetensors import safe_open
 from safetensors.torch import load, load_file, load_model, save, save_file, save_model
 from torch import nn
@@ -27,14 +27,14 @@ losses = train(model, lambda: F.cross_entropy(model(tokens).flatten(0, 1), token
 with tempfile.TemporaryDirectory() as folder:
     tensors = {"a": normal(3, 4), "b": integers(9, 5), "c": normal(2, 2).bfloat16(), "d": normal(4) > 0}
     save_file(tensors, f"{folder}/tensors.safetensors", metadata={"made": "here"})
-    loaded = load_file(f"{folder}/tensors.safetensors")
+    loaded = {name: tensor.to(DEVICE) for name, tensor in load_file(f"{folder}/tensors.safetensors").items()}
     same = {name: torch.equal(loaded[name], tensor) for name, tensor in tensors.items()}
     kinds = {name: str(tensor.dtype) for name, tensor in loaded.items()}
     with safe_open(f"{folder}/tensors.safetensors", framework="pt") as file:
         part = file.get_slice("a")[1:, :2]
         metadata = file.metadata()
     save_model(model, f"{folder}/model.safetensors")
-    other = Tied()
+    other = Tied().to(DEVICE)
     missing = load_model(other, f"{folder}/model.safetensors")
     names = sorted(load_file(f"{folder}/model.safetensors"))
     try:

@@ -3,7 +3,7 @@
 import tempfile
 
 import torch
-from numpy_numbers import fill, tell, train
+from numpy_numbers import DEVICE, fill, tell, train
 from sentence_transformers import InputExample, SentenceTransformer, losses, models, util
 from tokenizers import Tokenizer, pre_tokenizers
 from tokenizers.models import WordLevel
@@ -36,14 +36,14 @@ with tempfile.TemporaryDirectory() as folder:
     ).save_pretrained(folder)
     transformer = models.Transformer(folder)
 pooling = models.Pooling(transformer.get_word_embedding_dimension(), pooling_mode="mean")
-model = SentenceTransformer(modules=[transformer, pooling, models.Normalize()], device="cpu")
+model = SentenceTransformer(modules=[transformer, pooling, models.Normalize()], device=DEVICE)
 pairs = [
     ("the cat sits on the mat", "a dog sits under a tree", 0.8),
     ("the sea is deep", "the cat runs", 0.1),
     ("the sea is blue", "the sea is deep", 0.9),
 ]
-first, second = (model.tokenize([pair[k] for pair in pairs]) for k in (0, 1))
-wanted = torch.tensor([pair[2] for pair in pairs])
+first, second = (util.batch_to_device(model.tokenize([pair[k] for pair in pairs]), DEVICE) for k in (0, 1))
+wanted = torch.tensor([pair[2] for pair in pairs], device=DEVICE)
 criterion = losses.CosineSimilarityLoss(model)
 found = train(model, lambda: criterion([first, second], wanted), lr=0.1)
 ranking = losses.MultipleNegativesRankingLoss(model)

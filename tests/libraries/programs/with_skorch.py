@@ -5,7 +5,7 @@ import tempfile
 
 import numpy as np
 import torch
-from numpy_numbers import fill, tell
+from numpy_numbers import DEVICE, fill, tell
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -17,7 +17,7 @@ from torch import nn
 class Net(nn.Module):
     def __init__(self, width=8, outputs=3):
         super().__init__()
-        self.layers = fill(nn.Sequential(nn.Linear(6, width), nn.Tanh(), nn.Linear(width, outputs)))
+        self.layers = fill(nn.Sequential(nn.Linear(6, width), nn.Tanh(), nn.Linear(width, outputs)), device="cpu")
 
     def forward(self, values):
         return self.layers(values)
@@ -25,7 +25,14 @@ class Net(nn.Module):
 
 random = np.random.default_rng(0)
 values, labels = random.normal(size=(24, 6)).astype(np.float32), random.integers(3, size=24)
-settings = {"lr": 0.2, "batch_size": 8, "iterator_train__shuffle": False, "verbose": 0, "optimizer": torch.optim.SGD}
+settings = {
+    "lr": 0.2,
+    "batch_size": 8,
+    "iterator_train__shuffle": False,
+    "verbose": 0,
+    "optimizer": torch.optim.SGD,
+    "device": DEVICE,
+}
 net = NeuralNetClassifier(
     Net,
     criterion=nn.CrossEntropyLoss,

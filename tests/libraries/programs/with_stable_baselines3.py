@@ -5,7 +5,7 @@ import tempfile
 import gymnasium
 import numpy as np
 import torch
-from numpy_numbers import fill, tell
+from numpy_numbers import DEVICE, fill, tell
 from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.logger import configure
@@ -43,7 +43,7 @@ model = DQN(
     target_update_interval=20,
     seed=0,
     policy_kwargs={"net_arch": [16], "optimizer_class": torch.optim.SGD},
-    device="cpu",
+    device=DEVICE,
 )
 fill(model.q_net)
 model.q_net_target.load_state_dict(model.q_net.state_dict())
@@ -57,9 +57,9 @@ reward, spread = evaluate_policy(model, Line(), n_eval_episodes=3, warn=False)
 seen = np.linspace(-1, 1, 10, dtype=np.float32).reshape(5, 2)
 with tempfile.TemporaryDirectory() as folder:
     model.save(f"{folder}/model")
-    loaded = DQN.load(f"{folder}/model", device="cpu")
+    loaded = DQN.load(f"{folder}/model", device=DEVICE)
 actions = loaded.predict(seen, deterministic=True)[0]
-ppo = PPO("MlpPolicy", Line(), n_steps=16, batch_size=16, n_epochs=1, device="cpu", policy_kwargs={"net_arch": [8]})
+ppo = PPO("MlpPolicy", Line(), n_steps=16, batch_size=16, n_epochs=1, device=DEVICE, policy_kwargs={"net_arch": [8]})
 fill(ppo.policy)
 ppo.learn(16)
 tell(
@@ -68,6 +68,6 @@ tell(
     spread=float(spread),
     actions=actions,
     same=bool((actions == model.predict(seen, deterministic=True)[0]).all()),
-    values=model.q_net(torch.from_numpy(seen)),
+    values=model.q_net(torch.from_numpy(seen).to(DEVICE)),
     updates=ppo._n_updates,
 )

@@ -1,7 +1,7 @@
 """Graph networks: classes of nodes by several kinds of layers, classes of graphs in batches."""
 
 import torch
-from numpy_numbers import fill, integers, normal, norms_of_gradients, tell, train
+from numpy_numbers import DEVICE, fill, integers, normal, norms_of_gradients, tell, train
 from torch import nn
 from torch.nn import functional as F
 from torch_geometric.data import Data
@@ -35,8 +35,15 @@ x, labels = normal(12, 6), integers(3, 12)
 model = fill(Nodes())
 losses = train(model, lambda: F.cross_entropy(model(x, edges), labels))
 gradients = norms_of_gradients(model)
-graphs = [Data(x=normal(5, 6, seed=k), edge_index=integers(5, 2, 8, seed=k), y=torch.tensor([k % 2])) for k in range(6)]
-batches = list(DataLoader(graphs, batch_size=3))
+graphs = [
+    Data(
+        x=normal(5, 6, seed=k, device="cpu"),
+        edge_index=integers(5, 2, 8, seed=k, device="cpu"),
+        y=torch.tensor([k % 2]),
+    )
+    for k in range(6)
+]
+batches = [batch.to(DEVICE) for batch in DataLoader(graphs, batch_size=3)]
 classifier = fill(Graphs())
 further = [train(classifier, lambda b=b: F.cross_entropy(classifier(b), b.y), steps=2) for b in batches]
 tell(

@@ -1,11 +1,12 @@
 """A neural differential equation learns a spiral, with the adjoint method and through the solver."""
 
 import torch
-from numpy_numbers import fill, norms_of_gradients, tell, train
+from numpy_numbers import DEVICE, fill, norms_of_gradients, tell, train
 from torch import nn
 from torchdiffeq import odeint, odeint_adjoint, odeint_event
 
 torch.set_default_dtype(torch.float64)
+torch.set_default_device(DEVICE)
 times = torch.linspace(0.0, 1.5, 8)
 start = torch.tensor([[2.0, 0.0]])
 matrix = torch.tensor([[-0.1, 2.0], [-2.0, -0.1]])

@@ -1,6 +1,6 @@
 """Summaries of a convolutional and a recurrent network, which then learn."""
 
-from numpy_numbers import fill, integers, normal, tell, train, uniform
+from numpy_numbers import DEVICE, fill, integers, normal, tell, train, uniform
 from torch import nn
 from torch.nn import functional as F
 from torchinfo import summary
@@ -15,7 +15,7 @@ found = summary(
     input_size=(2, 3, 12, 12),
     depth=2,
     verbose=0,
-    device="cpu",
+    device=DEVICE,
     col_names=("input_size", "output_size", "num_params", "kernel_size", "mult_adds"),
 )
 recurrent = fill(nn.LSTM(5, 7, num_layers=2, batch_first=True))

@@ -1,7 +1,7 @@
 """Metrics of classification, regression, images and retrieval, beside the training of a classifier."""
 
 import torch
-from numpy_numbers import fill, integers, normal, tell, uniform
+from numpy_numbers import DEVICE, fill, integers, normal, tell, uniform
 from torch import nn
 from torch.nn import functional as F
 from torchmetrics import MeanMetric, MetricCollection
@@ -22,8 +22,8 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
 values, labels = normal(32, 6), integers(4, 32)
 kinds = MetricCollection(
     {"accuracy": MulticlassAccuracy(4), "f1": MulticlassF1Score(4), "ece": MulticlassCalibrationError(4)}
-)
-mean, confusion = MeanMetric(), MulticlassConfusionMatrix(4)
+).to(DEVICE)
+mean, confusion = MeanMetric().to(DEVICE), MulticlassConfusionMatrix(4).to(DEVICE)
 steps, losses = [], []
 for _ in range(3):
     for part, wanted in zip(values.split(8), labels.split(8)):
@@ -42,7 +42,7 @@ kinds.reset()
 guess, truth = normal(40), normal(40, seed=1)
 regression = {}
 for metric in (MeanSquaredError(), PearsonCorrCoef(), SpearmanCorrCoef(), R2Score()):
-    metric.update(guess[:20], truth[:20])
+    metric.to(DEVICE).update(guess[:20], truth[:20])
     metric.update(guess[20:], truth[20:])
     regression[type(metric).__name__] = metric.compute()
 pictures, others = uniform(2, 3, 32, 32), uniform(2, 3, 32, 32, seed=1)
@@ -53,9 +53,9 @@ tell(
     mean=mean.compute(),
     confusion=confusion.compute(),
     regression=regression,
-    auroc=BinaryAUROC()(torch.sigmoid(guess), integers(2, 40)),
-    ssim=StructuralSimilarityIndexMeasure(data_range=1.0)(pictures, others),
-    psnr=PeakSignalNoiseRatio(data_range=1.0)(pictures, others),
-    map=RetrievalMAP()(torch.sigmoid(guess), integers(2, 40), indexes=integers(4, 40, seed=2)),
+    auroc=BinaryAUROC().to(DEVICE)(torch.sigmoid(guess), integers(2, 40)),
+    ssim=StructuralSimilarityIndexMeasure(data_range=1.0).to(DEVICE)(pictures, others),
+    psnr=PeakSignalNoiseRatio(data_range=1.0).to(DEVICE)(pictures, others),
+    map=RetrievalMAP().to(DEVICE)(torch.sigmoid(guess), integers(2, 40), indexes=integers(4, 40, seed=2)),
     cosine=pairwise_cosine_similarity(values[:4], values[4:9]),
 )

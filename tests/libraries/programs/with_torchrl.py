@@ -1,7 +1,7 @@
 """Proximal policy optimization and Q-learning on given transitions: advantages, losses, a buffer."""
 
 import torch
-from numpy_numbers import fill, integers, normal, tell, train
+from numpy_numbers import DEVICE, fill, integers, normal, tell, train
 from tensordict import TensorDict
 from tensordict.nn import NormalParamExtractor, TensorDictModule
 from torch import nn
@@ -20,7 +20,7 @@ actor = ProbabilisticActor(
 )
 critic = fill(ValueOperator(nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 1)), in_keys=["observation"]), 1)
 observations = normal(2, 9, 4)
-ends = torch.zeros(2, 8, 1, dtype=torch.bool)
+ends = torch.zeros(2, 8, 1, dtype=torch.bool, device=DEVICE)
 ends[:, -1] = True
 batch = TensorDict(
     {
@@ -58,11 +58,11 @@ values = fill(
         action_space="categorical",
     )
 )
-learning = DQNLoss(values, action_space="categorical", delay_value=True)
+learning = DQNLoss(values, action_space="categorical", delay_value=True).to(DEVICE)
 learning.make_value_estimator(gamma=0.9)
 update = SoftUpdate(learning, eps=0.9)
 buffer = TensorDictReplayBuffer(
-    storage=LazyTensorStorage(16), sampler=SamplerWithoutReplacement(shuffle=False), batch_size=8
+    storage=LazyTensorStorage(16, device=DEVICE), sampler=SamplerWithoutReplacement(shuffle=False), batch_size=8
 )
 buffer.extend(TensorDict({**batch.exclude("action").to_dict(), "action": integers(3, 2, 8)}, [2, 8]).reshape(-1))
 optimizer = torch.optim.SGD(learning.parameters(), lr=0.05)

@@ -1,11 +1,12 @@
 """A stochastic differential equation is learned on given Brownian paths; its statistics on the package's own."""
 
 import torch
-from numpy_numbers import fill, normal, norms_of_gradients, tell, train
+from numpy_numbers import DEVICE, fill, normal, norms_of_gradients, tell, train
 from torch import nn
 from torchsde import BaseBrownian, BrownianInterval, sdeint, sdeint_adjoint
 
 torch.set_default_dtype(torch.float64)
+torch.set_default_device(DEVICE)
 
 
 class Equation(nn.Module):
@@ -26,7 +27,7 @@ class Equation(nn.Module):
 class Given(BaseBrownian):
     """A path through numbers of NumPy's at the times k / 20, straight in between."""
 
-    shape, dtype, device, levy_area_approximation = (6, 2), torch.float64, torch.device("cpu"), "none"
+    shape, dtype, device, levy_area_approximation = (6, 2), torch.float64, torch.device(DEVICE), "none"
 
     def __init__(self):
         super().__init__()

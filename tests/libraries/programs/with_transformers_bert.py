@@ -1,7 +1,7 @@
 """A BERT of two layers learns masked words, with padding; a classifier of sentences."""
 
 import torch
-from numpy_numbers import fill, integers, norms_of_gradients, tell, train
+from numpy_numbers import DEVICE, fill, integers, norms_of_gradients, tell, train
 from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification
 
 config = BertConfig(
@@ -15,7 +15,7 @@ config = BertConfig(
     attention_probs_dropout_prob=0.0,
     num_labels=3,
 )
-tokens, mask = integers(50, 3, 12), torch.ones(3, 12, dtype=torch.int64)
+tokens, mask = integers(50, 3, 12), torch.ones(3, 12, dtype=torch.int64, device=DEVICE)
 mask[1, 8:] = 0
 labels = tokens.masked_fill(integers(2, 3, 12, seed=1) == 0, -100)
 model = fill(BertForMaskedLM(config))

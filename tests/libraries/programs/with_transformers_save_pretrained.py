@@ -4,7 +4,7 @@ import os
 import tempfile
 
 import torch
-from numpy_numbers import fill, integers, tell, train
+from numpy_numbers import DEVICE, fill, integers, tell, train
 from transformers import AutoConfig, AutoModelForMaskedLM, BertConfig, BertForMaskedLM
 
 config = BertConfig(
@@ -23,7 +23,7 @@ losses = train(model, lambda: model(input_ids=tokens, labels=tokens).loss)
 with tempfile.TemporaryDirectory() as folder:
     model.save_pretrained(folder)
     files = sorted(os.listdir(folder))
-    loaded = AutoModelForMaskedLM.from_pretrained(folder)
+    loaded = AutoModelForMaskedLM.from_pretrained(folder).to(DEVICE)
     same = all(torch.equal(a, b) for a, b in zip(model.state_dict().values(), loaded.state_dict().values()))
     tied = loaded.cls.predictions.decoder.weight is loaded.bert.embeddings.word_embeddings.weight
     further = train(loaded, lambda: loaded(input_ids=tokens, labels=tokens).loss)
@@ -32,7 +32,7 @@ with tempfile.TemporaryDirectory() as folder:
 with tempfile.TemporaryDirectory() as folder:
     model.save_pretrained(folder, max_shard_size="20KB")
     shards = len([name for name in os.listdir(folder) if name.endswith(".safetensors")])
-    again = BertForMaskedLM.from_pretrained(folder)
+    again = BertForMaskedLM.from_pretrained(folder).to(DEVICE)
     logits = again(input_ids=tokens).logits
 tell(
     losses=losses,

@@ -1,13 +1,15 @@
 """The Trainer trains a GPT-2 with schedule, accumulation and clipping, evaluates it, and resumes from a checkpoint."""
 
+import os
 import tempfile
 
 import numpy as np
 import torch
-from numpy_numbers import fill, tell
+from numpy_numbers import DEVICE, fill, tell
 from torch.utils.data import Dataset, SequentialSampler
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
 
+os.environ["ACCELERATE_TORCH_DEVICE"] = DEVICE
 tokens = np.random.default_rng(0).integers(50, size=(16, 8))
 
 
@@ -39,7 +41,8 @@ def model():
                 bos_token_id=0,
                 eos_token_id=0,
             )
-        )
+        ),
+        device="cpu",
     )
 
 
@@ -57,7 +60,7 @@ with tempfile.TemporaryDirectory() as folder:
         logging_steps=1,
         save_steps=3,
         report_to=[],
-        use_cpu=True,
+        use_cpu=DEVICE == "cpu",
         disable_tqdm=True,
         dataloader_pin_memory=False,
     )

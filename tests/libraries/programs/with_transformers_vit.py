@@ -1,7 +1,7 @@
 """A vision transformer of two layers learns classes of images, which an image processor prepares."""
 
 import numpy as np
-from numpy_numbers import fill, integers, norms_of_gradients, tell, train
+from numpy_numbers import DEVICE, fill, integers, norms_of_gradients, tell, train
 from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor
 
 config = ViTConfig(
@@ -16,7 +16,7 @@ config = ViTConfig(
     num_labels=5,
 )
 pictures = list(np.random.default_rng(0).integers(256, size=(4, 40, 40, 3), dtype=np.uint8))
-images = ViTImageProcessor(size={"height": 32, "width": 32})(pictures, return_tensors="pt")["pixel_values"]
+images = ViTImageProcessor(size={"height": 32, "width": 32})(pictures, return_tensors="pt")["pixel_values"].to(DEVICE)
 model = fill(ViTForImageClassification(config))
 labels = integers(5, 4)
 losses = train(model, lambda: model(pixel_values=images, labels=labels).loss)

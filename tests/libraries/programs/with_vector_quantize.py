@@ -1,7 +1,7 @@
 """An autoencoder learns with a book of vectors; residual, finite and lookup-free quantizers."""
 
 import torch
-from numpy_numbers import fill, normal, norms_of_gradients, tell, train
+from numpy_numbers import DEVICE, fill, normal, norms_of_gradients, tell, train
 from torch import nn
 from torch.nn import functional as F
 from vector_quantize_pytorch import FSQ, LFQ, ResidualVQ, VectorQuantize
@@ -36,9 +36,9 @@ model.eval()
 decoded, indices, _ = model(x)
 finite = fill(FSQ(levels=[5, 4, 3], dim=6))
 further = train(finite, lambda: F.mse_loss(finite(x)[0], x))
-free = LFQ(dim=6, codebook_size=64, entropy_loss_weight=0.1)
+free = LFQ(dim=6, codebook_size=64, entropy_loss_weight=0.1).to(DEVICE)
 quantized, found, auxiliary = free(x, inv_temperature=10.0)
-residual = ResidualVQ(dim=6, codebook_size=8, num_quantizers=2).eval()
+residual = ResidualVQ(dim=6, codebook_size=8, num_quantizers=2).eval().to(DEVICE)
 for k, layer in enumerate(residual.layers):
     layer._codebook.embed.data.copy_(normal(1, 8, 6, seed=k))
 tell(

@@ -22,7 +22,7 @@ from ..session.current_session import current_session
 from ..tensor.tensor import Tensor
 from .capture import Capture
 from .input_tensors import InputTensors
-from .purity_check import PurityCheck
+from .purity_check import PurityCheck, Unwatched
 from .state import CONSTANTS, MOST_ARRAY_BYTES, NotReplayable, ReachableState, attributes_of, facts
 from .variant import MISS, Variant
 
@@ -53,13 +53,17 @@ class CompiledFunction(Generic[Given, Returned]):
         function: what is called; a module's call, for a module.
         limit: how many kinds of calls are kept.
         strict: raise an error instead of running a body that cannot be replayed.
+        pure: it is known that the body looks at its arguments alone and changes nothing else, as a compiler's graph.
     """
 
-    def __init__(self, function: Callable[Given, Returned], limit: int = VARIANTS, strict: bool = False) -> None:
+    def __init__(
+        self, function: Callable[Given, Returned], limit: int = VARIANTS, strict: bool = False, pure: bool = False
+    ) -> None:
         functools.update_wrapper(self, function)
         self._function = function
         self._limit = limit
         self._strict = strict
+        self._pure = pure
         self.clear()
         _all.add(self)
 
@@ -128,7 +132,7 @@ class CompiledFunction(Generic[Given, Returned]):
     def _record(self, session: Session, call: CompiledCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the body, and keep what it recorded if that can be replayed."""
         self._attempts[call.key] += 1
-        roots = [("the function", self._function), *call.objects]
+        roots = call.objects if self._pure else [("the function", self._function), *call.objects]
         try:
             state = ReachableState(roots)
             before = InputTensors(call.tensors, state, next_seq())
@@ -136,7 +140,7 @@ class CompiledFunction(Generic[Given, Returned]):
             return self._run(str(unfit), args, kwargs)
         dice, numpys = random.getstate(), np.random.get_state()[1:]  # type: ignore[index]
         names, modes = dict(session.names), _modes(session)
-        watch = PurityCheck()
+        watch = Unwatched() if self._pure else PurityCheck()
         with session.lock:
             session.flush(must=True)
             capture = Capture(session)

@@ -17,12 +17,21 @@ PACKAGE: Final = str(Path(__file__).parents[2])
 class _Inside(dict[str, bool]):
     """Whether a file is one of gradwire's. By name: the hash of a code object is worked out anew each time."""
 
+    beginnings: tuple[str, ...] = (PACKAGE,)
+
     def __missing__(self, name: str) -> bool:
-        found = self[name] = name.startswith(PACKAGE)
+        found = self[name] = name.startswith(self.beginnings)
         return found
 
 
 INSIDE: Final = _Inside()
+
+
+def count_as_inside(*beginnings: str) -> None:
+    """Take files whose names begin so for gradwire's own: those of a library that records for the program."""
+    INSIDE.beginnings += beginnings
+    INSIDE.clear()
+
 
 Line = tuple[Any, int]
 """A code object and an instruction in it: cheap to note, and spelled out when it is needed."""
@@ -103,7 +112,7 @@ def user_stack(most: int = 64) -> list[str]:
     found: list[str] = []
     while frame is not None and len(found) < most:
         code = frame.f_code
-        if not code.co_filename.startswith(PACKAGE):
+        if not INSIDE[code.co_filename]:
             found.append(f"{code.co_filename}({frame.f_lineno}): {code.co_name}")
         frame = frame.f_back
     return found
@@ -119,7 +128,7 @@ def user_depth() -> int:
     """The ``stacklevel`` with which the caller's warning names the innermost line outside of gradwire."""
     frame = sys._getframe(1)
     depth = 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+    while frame.f_back is not None and INSIDE[frame.f_code.co_filename]:
         frame = frame.f_back
         depth += 1
     return depth

@@ -28,6 +28,7 @@ from gradwire_protocol.ops.control import GRAD_MODE
 
 from ..context.biased_lock import NOBODY
 from ..context.call_sites import INSIDE
+from ..context.modes import MODES
 from ..graph.graph_mirror import Node, edge_of, next_seq
 from ..graph.save_policy import KEPT, NO_TENSOR, Places
 from ..tensor.tensor import Tensor
@@ -40,7 +41,7 @@ MOST_RECEIVERS: Final = 3
 """Operands that may receive a gradient, of which the source has a branch for each combination that matters."""
 
 NAMES: Final[dict[str, Any]] = {
-    "INSIDE": INSIDE, "KEPT": KEPT, "NOBODY": NOBODY, "NOT_APPLICABLE": NOT_APPLICABLE,
+    "INSIDE": INSIDE, "KEPT": KEPT, "MODES": MODES, "NOBODY": NOBODY, "NOT_APPLICABLE": NOT_APPLICABLE,
     "Node": Node, "Tensor": Tensor, "edge_of": edge_of, "getframe": _getframe, "new": object.__new__,
     "next_seq": next_seq,
 }  # fmt: skip
@@ -71,6 +72,16 @@ def prepare(signature: Signature, session: Any, key: int, *values: Any) -> Any:
 
 
 # The blocks
+
+_NO_HISTORY: Final = """
+    if a0._inference or MODES.scopes:
+        return NOT_APPLICABLE
+    if key & {recording}:
+        for x in ({operands},):
+            if x._node is not None or x._requires or (x._base_tensor is not None and x.requires_grad):
+                return NOT_APPLICABLE
+    """
+"""Of a write: one that autograd may refuse or record goes the long way."""
 
 _EDGE: Final = """
     node = {x}._node
@@ -203,18 +214,26 @@ class _Source:
     def __init__(self, signature: Signature, values: Sequence[Any]) -> None:
         self.lines: list[str] = []
         self._signature, self._values = signature, values
-        self._recorded = signature.recorded and any(
-            i in signature.references or i in signature.lists for i in signature.differentiable
+        self._writes = signature.entry.op.mutates is not None
+        self._recorded = (
+            not self._writes
+            and signature.recorded
+            and any(i in signature.references or i in signature.lists for i in signature.differentiable)
         )
         self._kept = self._places() if self._recorded else {}
         self._add(f"def record(signature, session, key, {', '.join(f'a{i}=None' for i in range(len(values)))}):", 0)
         self._look_at_sessions()
-        if self._recorded:
+        if self._writes:
+            self._add(_NO_HISTORY, recording=GRAD_MODE, operands=", ".join(f"a{i}" for i in signature.references))
+        elif self._recorded:
             self._find_edges()
         self._add(_LINE)
         self._prepare_record()
         self._take_turn()
-        self._finish_results()
+        if self._writes:
+            self._add("return a0")
+        else:
+            self._finish_results()
 
     def _add(self, block: str, depth: int = 1, **names: Any) -> None:
         self.lines.append(_laid_out(block, depth).format(**names))
@@ -310,7 +329,9 @@ class _Source:
 
     def _prepare_record(self) -> None:
         signature = self._signature
-        if signature.alone:
+        if self._writes:
+            self._add("cell = a0._versions or a0._cell()\nnoted = cell[0] + 1, signature.name, line")
+        elif signature.alone:
             self._add("made = new(Tensor)")
         else:
             self._add("results = [new(Tensor) for _ in signature.visible]\ncount = len(results)")
@@ -335,12 +356,14 @@ class _Source:
             self._add(_REFERENCE, 2, x=f"a{i}", i=i)
         for i in signature.lists:
             self._add("args[{i}] = builder.references(a{i})", 2, i=i)
-        self._add(_COMMIT, 2, count=1 if signature.alone else "count")
+        self._add(_COMMIT, 2, count=0 if self._writes else 1 if signature.alone else "count")
         if signature.numbers:
             self._add("builder.scalars += numbers", 2)
-        if signature.control:
+        if signature.control or self._writes:
             self._add("builder.changes += 1", 2)
-        if signature.alone:
+        if self._writes:
+            self._add("cell[:] = noted", 2)
+        elif signature.alone:
             self._add("made._id = number\nmade._session = session  # from here on it is released when it goes", 2)
         else:
             self._add("for made in results:\n    made._id = number\n    made._session = session\n    number += 1", 2)

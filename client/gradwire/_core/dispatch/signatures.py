@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gradwire_protocol.dtypes import DType
 from gradwire_protocol.meta import Meta
+from gradwire_protocol.overlap import repeats
 
 from ..context.size import Size
 from ..graph.recorded_call import (
@@ -23,6 +24,8 @@ from ..graph.save_policy import SavePolicy
 from ..tensor.tensor import Tensor
 
 if TYPE_CHECKING:
+    from gradwire_protocol.table import Op
+
     from ..session.session import Session
 
 SIGNATURES_KEPT: Final = 16_384
@@ -173,7 +176,7 @@ def learn(key: Any, entry: OpBinding, recipe: RecordedCall, record: Recorder) ->
     op = entry.op
     tells = op.results == 0 or op.name in LOOKS
     if (
-        tells != op.control or op.mutates is not None
+        (not _may_write(op, recipe) if op.mutates is not None else tells != op.control)
         or recipe.template is None or not (recipe.references or recipe.lists) or recipe.nowhere or recipe.shifts
         or recipe.inferred.check is not None or (recipe.missing is not None and recipe.carries)
     ):  # fmt: skip
@@ -193,6 +196,11 @@ def learn(key: Any, entry: OpBinding, recipe: RecordedCall, record: Recorder) ->
         metas = tuple(given)
         if key[1:] == (*metas, *[_DEFAULT] * (len(key) - 1 - len(metas))) and not any(entry.ways[: len(metas)]):
             entry.several[metas] = signature
+
+
+def _may_write(op: Op, recipe: RecordedCall) -> bool:
+    """Whether writes of this form are known to be allowed: those to memory in which each place is one element."""
+    return op.results == 0 and not recipe.lists and not repeats(recipe.described[0])
 
 
 def forget() -> None:

@@ -42,7 +42,7 @@ def _mask(xp: Namespace, mask: Array, lead: tuple[int, ...], rows: int, cols: in
     return mask, 1 if mask.dtype.kind == "b" else 2, mask.size
 
 
-@fused("attention", half=True, products=True)
+@fused("attention", "attention_training", half=True, products=True)
 def attention(
     xp: Namespace, query: Array, key: Array, value: Array, attn_mask: Array | None, is_causal: bool, scale: float, *,
     coarse: bool,
@@ -167,7 +167,7 @@ def _product(xp: Namespace, a: Array, b: Array, coarse: bool, kind: Any) -> Arra
     return out
 
 
-@fused("flash_attention", half=True, products=True)
+@fused("flash_attention", "flash_attention_training", half=True, products=True)
 def flash_attention(
     xp: Namespace, query: Array, key: Array, value: Array, attn_mask: Array | None, random_state: Array | None,
     is_causal: bool, scale: float, p: float, *, coarse: bool,

@@ -111,7 +111,7 @@ def _gradients(
 # Long short-term memory
 
 
-@fused("lstm_layer", products=True)
+@fused("lstm_layer", "lstm_layer_training", products=True)
 def lstm_layer(
     xp: Namespace, x: Array, hx: Array, cx: Array, w_ih: Array, w_hh: Array, b_ih: Array | None, b_hh: Array | None,
     w_hr: Array | None, reverse: bool, batch_sizes: Ints, *, coarse: bool,
@@ -154,7 +154,7 @@ def lstm_layer_backward(
 # Gated recurrent units
 
 
-@fused("gru_layer", products=True)
+@fused("gru_layer", "gru_layer_training", products=True)
 def gru_layer(
     xp: Namespace, x: Array, hx: Array, w_ih: Array, w_hh: Array, b_ih: Array | None, b_hh: Array | None,
     reverse: bool, batch_sizes: Ints, *, coarse: bool,

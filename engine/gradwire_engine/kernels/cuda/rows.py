@@ -85,7 +85,7 @@ def _fits(parameter: Array | None, x: Array, cols: int) -> bool:
     )
 
 
-@fused("layer_norm", half=True)
+@fused("layer_norm", "layer_norm_training", half=True)
 def layer_norm(
     xp: Namespace, x: Array, normalized_shape: Sequence[int], weight: Array, bias: Array, eps: float
 ) -> tuple[Array, Array, Array]:

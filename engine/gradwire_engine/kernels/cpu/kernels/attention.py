@@ -184,7 +184,7 @@ def _bias(mask: Array | None, lead: tuple[int, ...], rows: int, cols: int) -> Ar
     return dense(np.broadcast_to(mask, (*lead, rows, cols))).reshape(-1, rows, cols)
 
 
-@compiled("attention")
+@compiled("attention", "attention_training")
 def attention(
     xp: Namespace, query: Array, key: Array, value: Array, attn_mask: Array | None, is_causal: bool, scale: float
 ) -> tuple[Array, Array]:
@@ -527,7 +527,7 @@ def _is_taken(arrays: tuple[Array, ...], mask: Array | None) -> bool:
     return floats and (mask is None or (mask.ndim >= 2 and mask.dtype.itemsize in (1, 2, 4)))
 
 
-@compiled("flash_attention")
+@compiled("flash_attention", "flash_attention_training")
 def flash_attention(
     xp: Namespace, query: Array, key: Array, value: Array, attn_mask: Array | None, random_state: Array | None,
     is_causal: bool, scale: float, p: float,

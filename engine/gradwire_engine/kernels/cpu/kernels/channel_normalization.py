@@ -254,7 +254,7 @@ def batch_norm_backward(
     return out.reshape(x.shape), of_weight, of_bias
 
 
-@compiled("group_norm")
+@compiled("group_norm", "group_norm_training")
 def group_norm(
     xp: Namespace, x: Array, num_groups: int, weight: Array | None, bias: Array | None, eps: float
 ) -> tuple[Array, Array, Array]:

@@ -144,7 +144,7 @@ def gru_back(
                 _added(made[b], d_now[first + b])
 
 
-@compiled("gru_layer")
+@compiled("gru_layer", "gru_layer_training")
 def gru_layer(
     xp: Namespace, x: Array, hx: Array, w_ih: Array, w_hh: Array, b_ih: Any, b_hh: Any, reverse: bool,
     batch_sizes: Ints | None,

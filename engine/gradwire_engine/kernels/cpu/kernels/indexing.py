@@ -162,6 +162,6 @@ def embedding_backward(
     made = np.zeros((num_weights, width), g.dtype)
     if not _into_slices(made, 0, indices.reshape(-1), g.reshape(-1, width)):
         return NotImplemented
-    if padding_idx >= 0:
+    if 0 <= padding_idx < num_weights:
         made[padding_idx] = 0
     return made

@@ -144,7 +144,7 @@ def steps_back(
                     dh[j] = product[j]
 
 
-@compiled("lstm_layer")
+@compiled("lstm_layer", "lstm_layer_training")
 def lstm_layer(
     xp: Namespace, x: Array, hx: Array, cx: Array, w_ih: Array, w_hh: Array, b_ih: Any, b_hh: Array, w_hr: Any,
     reverse: bool, batch_sizes: Ints | None,

@@ -149,7 +149,7 @@ def _parts(rows: int) -> int:
     return max(1, min(MOST_PARTS, rows // PART_ROWS))
 
 
-@compiled("layer_norm")
+@compiled("layer_norm", "layer_norm_training")
 def layer_norm(
     xp: Namespace, x: Array, normalized_shape: Sequence[int], weight: Any, bias: Any, eps: float
 ) -> tuple[Array, Array, Array]:
@@ -185,7 +185,7 @@ def layer_norm_backward(xp: Namespace, g: Array, x: Array, mean: Array, rstd: Ar
     return (*found, of_bias.reshape(weight.shape)) if bias else found
 
 
-@compiled("rms_norm")
+@compiled("rms_norm", "rms_norm_training")
 def rms_norm(
     xp: Namespace, x: Array, normalized_shape: Sequence[int], weight: Array, eps: float | None
 ) -> tuple[Array, Array]:

@@ -15,11 +15,11 @@ extern "C" __global__ void sum_runs(const i64* places, const i64* order, const T
     }
 }
 
-// The sums of a run's pieces, added to the target.
-extern "C" __global__ void add_sums(const i64* places, const A* sums, T* target, i64 count) {
+// The sums of a run's pieces, added to the target. A place outside of its `size` elements takes nothing up.
+extern "C" __global__ void add_sums(const i64* places, const A* sums, T* target, i64 count, i64 size) {
     for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += (i64)blockDim.x * gridDim.x) {
         const i64 place = places[i];
-        if (i && places[i - 1] == place) continue;
+        if (place < 0 || place >= size || (i && places[i - 1] == place)) continue;
         A sum = sums[i];
         for (i64 k = (i / PIECE + 1) * PIECE; k < count && places[k] == place; k += PIECE) sum += sums[k];
         target[place] = narrow<T>(widen(target[place]) + sum);

@@ -1,0 +1,141 @@
+"""``torch.compile(model, backend="gradwire")``: a graph of PyTorch's is recorded once, and one record from then on.
+
+PyTorch's compiler traces forward and backward into graphs of the device's operations. The first call of a graph runs
+its operations; gradwire keeps what they recorded, and later calls send their tensors and that they are wanted again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import torch
+from torch._dynamo import trace_rules
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch._aot_autograd.utils import make_boxed_func
+
+import gradwire as gw
+from gradwire._core.compiling.function import CompiledFunction
+
+from .device_type import NAME
+from .memory import Memory, memory_of, ours, same_memory, theirs, view_of
+
+
+class _CompiledGraph:
+    """A graph that is replayed.
+
+    What is replayed makes memory. The views that the graph returns of it, or of what it is given, are PyTorch's, and
+    are the same each time.
+    """
+
+    def __init__(self, graph: torch.fx.GraphModule) -> None:
+        self._graph: Callable[..., Any] = graph.forward
+        self._copied = _copied(graph)
+        self._given: Sequence[Any] = ()
+        self._results: dict[Any, list[_Result]] = {}
+        self._kind: Any = None
+        self.program: Any = CompiledFunction(lambda *_: self.body(), pure=True)
+
+    def body(self) -> list[gw.Tensor]:
+        """What is recorded: the graph's operations on the tensors of the call. Returns the memory that is new."""
+        memories = [memory_of(one) for one in self._given if _here(one)]
+        for memory in memories:  # views from before would be tensors that no argument leads to
+            memory.forms = None
+        made = self._graph(*self._given)
+        places: dict[int, tuple[bool, int]] = {}
+        for i, one in enumerate(self._given):
+            if _here(one):
+                places.setdefault(id(memory_of(one)), (True, i))
+        fresh: list[Memory] = []
+        results = self._results[self._kind] = []
+        for one in made:
+            if not _here(one):
+                results.append(_Result(one))
+                continue
+            memory = memory_of(one)
+            if id(memory) not in places:
+                places[id(memory)] = False, len(fresh)
+                fresh.append(memory)
+            results.append(_Result(None, places[id(memory)], one))
+        for memory in memories:
+            memory.forms = None
+        return [memory.root for memory in fresh]
+
+    def __call__(self, *inputs: Any) -> list[Any]:
+        given = [_from_beginning(one) if i in self._copied else one for i, one in enumerate(inputs)]
+        self._given = given
+        roots = {id(root): root for root in (memory_of(one).root for one in given if _here(one))}
+        kind = self._kind = str([_kind(one) for one in given])
+        try:
+            made = [theirs(one) for one in self.program(*roots.values(), kind)]
+        finally:
+            self._given = ()
+        return [result.of(given, made) for result in self._results[kind]]
+
+
+def _copied(graph: torch.fx.GraphModule) -> frozenset[int]:
+    """The places of the arguments that may be copied: those that the graph does not write to. None of a graph that
+    looks at memory by strides of its own."""
+    inputs = [node for node in graph.graph.nodes if node.op == "placeholder"]
+    places = set(range(len(inputs)))
+    for node in graph.graph.nodes:
+        schema = getattr(node.target, "_schema", None)
+        if schema is None:
+            continue
+        if schema.name in ("aten::as_strided", "aten::_reshape_alias"):
+            return frozenset()
+        if schema.is_mutable:
+            places -= {inputs.index(one) for one in node.all_input_nodes if one in inputs}
+    return frozenset(places)
+
+
+def _from_beginning(value: Any) -> Any:
+    """A part of a memory that lies behind its beginning as memory of its own: the next batch of a data set has another
+    offset, which would be another kind of call."""
+    if _here(value) and value.storage_offset():
+        return theirs(ours(value).clone(memory_format=gw.contiguous_format))
+    return value
+
+
+class _Result:
+    """Where a result of a graph is: in what was given or made, or it is no tensor of the device."""
+
+    def __init__(self, value: Any, place: tuple[bool, int] | None = None, tensor: torch.Tensor | None = None) -> None:
+        self.value, self.place = value, place
+        if tensor is not None:
+            self.form = tensor.dtype, tensor.size(), tensor.stride(), int(tensor.storage_offset())
+
+    def of(self, given: Sequence[Any], made: list[torch.Tensor]) -> Any:
+        """The result of a call."""
+        if self.place is None:
+            return self.value
+        is_given, at = self.place
+        dtype, size, stride, offset = self.form
+        source = given[at] if is_given else made[at]
+        if source.dtype is not dtype:
+            return same_memory(source, dtype, size, stride, offset)
+        whole = not is_given and source.size() == size and source.stride() == stride
+        return source if whole else view_of(source, size, stride, offset)
+
+
+def _kind(value: Any) -> Any:
+    """What a graph may depend on of an argument."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    return value.dtype, value.device, int(value.storage_offset()), tuple(value.size()), value.stride()
+
+
+def _here(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.device.type == NAME
+
+
+for _package in ("gradwire_torch", "gradwire", "gradwire_protocol"):
+    trace_rules.add(_package)  # what computes operations is no part of the program that is traced
+
+
+def _compiled(graph: torch.fx.GraphModule, examples: list[Any]) -> Any:
+    return make_boxed_func(_CompiledGraph(graph))
+
+
+gradwire: Final = aot_autograd(fw_compiler=_compiled, bw_compiler=_compiled)
+"""The back end of PyTorch's compiler for this device."""
