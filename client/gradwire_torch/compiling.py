@@ -74,7 +74,9 @@ class _CompiledGraph:
         return [memory.root for memory in fresh]
 
     def __call__(self, *inputs: Any) -> list[Any]:
-        given, roots, about = list(inputs), {}, []
+        given = list(inputs)
+        roots: dict[int, tuple[int, gw.Tensor]] = {}
+        about: list[Any] = []
         for i, one in enumerate(inputs):
             if not isinstance(one, torch.Tensor):
                 about.append((type(one), repr(one) if type(one) is float else one))

@@ -45,7 +45,7 @@ def _like(name: str, function: Any) -> None:
 
     @kernel(name)
     def made(self: torch.Tensor, *values: Any, dtype: Any = None, device: Any = None, **options: Any) -> torch.Tensor:
-        chosen = {} if dtype is None else {"dtype": OURS[dtype]}
+        chosen: dict[str, Any] = {} if dtype is None else {"dtype": OURS[dtype]}
         if device is not None and torch.device(device) != self.device:
             chosen["device"] = place(torch.device(device))
         if options.get("memory_format") is not None:
