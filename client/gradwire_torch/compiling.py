@@ -15,12 +15,13 @@ import torch
 from torch._dynamo import trace_rules
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch._aot_autograd.utils import make_boxed_func
+from torch.utils._pytree import tree_leaves
 
 import gradwire as gw
 from gradwire._core.compiling.function import CompiledFunction
 
 from .device_type import NAME
-from .memory import Memory, memory_of, ours, same_memory, theirs, view_of
+from .memory import Memory, memory_of, ours, same_memory, theirs, upload, view_of
 
 _MOST_KINDS: Final = 1024
 """Kinds of calls of one graph that are known at a time; sizes that change make new ones."""
@@ -36,6 +37,8 @@ class _CompiledGraph:
     def __init__(self, graph: torch.fx.GraphModule) -> None:
         self._graph: Callable[..., Any] = graph.forward
         self._copied = _copied(graph)
+        self._numbers = _numbers(graph)
+        self._replayable = _is_of_the_device(graph)
         self._turn = threading.RLock()
         self._given: Sequence[Any] = ()
         self._kind: Any = None
@@ -81,14 +84,15 @@ class _CompiledGraph:
             if not isinstance(one, torch.Tensor):
                 about.append((type(one), repr(one) if type(one) is float else one))
                 continue
+            if i in self._numbers:
+                one = given[i] = theirs(upload(one))
             memory = getattr(one.untyped_storage(), "memory", None)
-            if memory is not None and one.storage_offset() and i in self._copied:
+            if memory is None or not self._replayable:
+                return list(self._graph(*inputs))
+            if one.storage_offset() and i in self._copied:
                 one = given[i] = _from_beginning(one)
                 memory = memory_of(one)
-            root = None if memory is None else memory.root
-            if root is not None:
-                roots.setdefault(id(root), (len(roots), root))
-            at = -1 if root is None else roots[id(root)][0]  # which of them are the same memory
+            at, _ = roots.setdefault(id(memory.root), (len(roots), memory.root))  # which are the same memory
             about.append((at, one.dtype, one.device, one.storage_offset(), one.size(), one.stride()))
         with self._turn:
             kind = self._kind = self._named(tuple(about))
@@ -124,6 +128,35 @@ def _copied(graph: torch.fx.GraphModule) -> frozenset[int]:
         if schema.is_mutable:
             places -= {inputs.index(one) for one in node.all_input_nodes if one in inputs}
     return frozenset(places)
+
+
+def _numbers(graph: torch.fx.GraphModule) -> frozenset[int]:
+    """The places of arguments that are numbers in tensors of the CPU, and go along with operations on the device: they
+    may have other values at each call."""
+    inputs = [node for node in graph.graph.nodes if node.op == "placeholder"]
+    return frozenset(
+        i
+        for i, node in enumerate(inputs)
+        if isinstance(value := node.meta.get("val"), torch.Tensor)
+        and value.device.type == "cpu"
+        and value.ndim == 0
+        and node.users
+        and all(_is_there(user) and user.op == "call_function" for user in node.users)
+    )
+
+
+def _is_of_the_device(graph: torch.fx.GraphModule) -> bool:
+    """Whether all that a graph computes is on the device. What it computes on the CPU may be something else each time,
+    random numbers say, and would be sent as it was when the graph was recorded."""
+    return all(_is_there(node) for node in graph.graph.nodes if node.op == "call_function")
+
+
+def _is_there(node: torch.fx.Node) -> bool:
+    """Whether the tensors that a node makes are on the device."""
+    if node.target is torch.ops.aten._local_scalar_dense.default:
+        return False
+    made = [value for value in tree_leaves(node.meta.get("val")) if isinstance(value, torch.Tensor)]
+    return all(value.device.type == NAME for value in made)
 
 
 def _from_beginning(value: torch.Tensor) -> torch.Tensor:
