@@ -6,19 +6,25 @@ its operations; gradwire keeps what they recorded, and later calls send their te
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any, Final
 
 import torch
 from torch._dynamo import trace_rules
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch._aot_autograd.utils import make_boxed_func
+from torch.utils._pytree import tree_leaves
 
 import gradwire as gw
 from gradwire._core.compiling.function import CompiledFunction
 
 from .device_type import NAME
-from .memory import Memory, memory_of, ours, same_memory, theirs, view_of
+from .memory import Memory, memory_of, ours, same_memory, theirs, upload, view_of
+
+_MOST_KINDS: Final = 1024
+"""Kinds of calls of one graph that are known at a time; sizes that change make new ones."""
 
 
 class _CompiledGraph:
@@ -31,9 +37,14 @@ class _CompiledGraph:
     def __init__(self, graph: torch.fx.GraphModule) -> None:
         self._graph: Callable[..., Any] = graph.forward
         self._copied = _copied(graph)
+        self._numbers = _numbers(graph)
+        self._replayable = _is_of_the_device(graph)
+        self._turn = threading.RLock()
         self._given: Sequence[Any] = ()
-        self._results: dict[Any, list[_Result]] = {}
         self._kind: Any = None
+        self._kinds: dict[Any, str] = {}
+        self._names = map(str, count())
+        self._results: dict[str, list[_Result]] = {}
         self.program: Any = CompiledFunction(lambda *_: self.body(), pure=True)
 
     def body(self) -> list[gw.Tensor]:
@@ -47,6 +58,7 @@ class _CompiledGraph:
             if _here(one):
                 places.setdefault(id(memory_of(one)), (True, i))
         fresh: list[Memory] = []
+        whole: list[Memory] = []
         results = self._results[self._kind] = []
         for one in made:
             if not _here(one):
@@ -57,20 +69,49 @@ class _CompiledGraph:
                 places[id(memory)] = False, len(fresh)
                 fresh.append(memory)
             results.append(_Result(None, places[id(memory)], one))
+            if memory in fresh and memory not in whole and results[-1].is_all_of(memory):
+                whole.append(memory)
+                results[-1].whole = True
         for memory in memories:
             memory.forms = None
         return [memory.root for memory in fresh]
 
     def __call__(self, *inputs: Any) -> list[Any]:
-        given = [_from_beginning(one) if i in self._copied else one for i, one in enumerate(inputs)]
-        self._given = given
-        roots = {id(root): root for root in (memory_of(one).root for one in given if _here(one))}
-        kind = self._kind = str([_kind(one) for one in given])
-        try:
-            made = [theirs(one) for one in self.program(*roots.values(), kind)]
-        finally:
-            self._given = ()
-        return [result.of(given, made) for result in self._results[kind]]
+        given = list(inputs)
+        roots: dict[int, tuple[int, gw.Tensor]] = {}
+        about: list[Any] = []
+        for i, one in enumerate(inputs):
+            if not isinstance(one, torch.Tensor):
+                about.append((type(one), repr(one) if type(one) is float else one))
+                continue
+            if i in self._numbers:
+                one = given[i] = theirs(upload(one))
+            memory = getattr(one.untyped_storage(), "memory", None)
+            if memory is None or not self._replayable:
+                return list(self._graph(*inputs))
+            if one.storage_offset() and i in self._copied:
+                one = given[i] = _from_beginning(one)
+                memory = memory_of(one)
+            at, _ = roots.setdefault(id(memory.root), (len(roots), memory.root))  # which are the same memory
+            about.append((at, one.dtype, one.device, one.storage_offset(), one.size(), one.stride()))
+        with self._turn:
+            kind = self._kind = self._named(tuple(about))
+            self._given = given
+            try:
+                made = [theirs(one) for one in self.program(*[root for _, root in roots.values()], kind)]
+            finally:
+                self._given = ()
+            return [result.of(given, made) for result in self._results[kind]]
+
+    def _named(self, about: Any) -> str:
+        """The name of a kind of call, by what is known of its arguments."""
+        found = self._kinds.get(about)
+        if found is None:
+            if len(self._kinds) >= _MOST_KINDS:
+                self._kinds.clear()
+                self._results.clear()
+            found = self._kinds[about] = next(self._names)
+        return found
 
 
 def _copied(graph: torch.fx.GraphModule) -> frozenset[int]:
@@ -89,21 +130,58 @@ def _copied(graph: torch.fx.GraphModule) -> frozenset[int]:
     return frozenset(places)
 
 
-def _from_beginning(value: Any) -> Any:
+def _numbers(graph: torch.fx.GraphModule) -> frozenset[int]:
+    """The places of arguments that are numbers in tensors of the CPU, and go along with operations on the device: they
+    may have other values at each call."""
+    inputs = [node for node in graph.graph.nodes if node.op == "placeholder"]
+    return frozenset(
+        i
+        for i, node in enumerate(inputs)
+        if isinstance(value := node.meta.get("val"), torch.Tensor)
+        and value.device.type == "cpu"
+        and value.ndim == 0
+        and node.users
+        and all(_is_there(user) and user.op == "call_function" for user in node.users)
+    )
+
+
+def _is_of_the_device(graph: torch.fx.GraphModule) -> bool:
+    """Whether all that a graph computes is on the device. What it computes on the CPU may be something else each time,
+    random numbers say, and would be sent as it was when the graph was recorded."""
+    return all(_is_there(node) for node in graph.graph.nodes if node.op == "call_function")
+
+
+def _is_there(node: torch.fx.Node) -> bool:
+    """Whether the tensors that a node makes are on the device."""
+    if node.target is torch.ops.aten._local_scalar_dense.default:
+        return False
+    made = [value for value in tree_leaves(node.meta.get("val")) if isinstance(value, torch.Tensor)]
+    return all(value.device.type == NAME for value in made)
+
+
+def _from_beginning(value: torch.Tensor) -> torch.Tensor:
     """A part of a memory that lies behind its beginning as memory of its own: the next batch of a data set has another
     offset, which would be another kind of call."""
-    if _here(value) and value.storage_offset():
-        return theirs(ours(value).clone(memory_format=gw.contiguous_format))
-    return value
+    return theirs(ours(value).clone(memory_format=gw.contiguous_format))
 
 
 class _Result:
-    """Where a result of a graph is: in what was given or made, or it is no tensor of the device."""
+    """Where a result of a graph is: in what was given or made, or it is no tensor of the device.
+
+    Attributes:
+        whole: it is all of a memory that is made, and the first result that is.
+    """
 
     def __init__(self, value: Any, place: tuple[bool, int] | None = None, tensor: torch.Tensor | None = None) -> None:
         self.value, self.place = value, place
+        self.whole = False
         if tensor is not None:
             self.form = tensor.dtype, tensor.size(), tensor.stride(), int(tensor.storage_offset())
+
+    def is_all_of(self, memory: Memory) -> bool:
+        """Whether it has the form in which the memory was made."""
+        dtype, size, stride, offset = self.form
+        return bool((dtype, offset, size, stride) == memory.whole)
 
     def of(self, given: Sequence[Any], made: list[torch.Tensor]) -> Any:
         """The result of a call."""
@@ -112,17 +190,11 @@ class _Result:
         is_given, at = self.place
         dtype, size, stride, offset = self.form
         source = given[at] if is_given else made[at]
+        if self.whole:
+            return source
         if source.dtype is not dtype:
             return same_memory(source, dtype, size, stride, offset)
-        whole = not is_given and source.size() == size and source.stride() == stride
-        return source if whole else view_of(source, size, stride, offset)
-
-
-def _kind(value: Any) -> Any:
-    """What a graph may depend on of an argument."""
-    if not isinstance(value, torch.Tensor):
-        return value
-    return value.dtype, value.device, int(value.storage_offset()), tuple(value.size()), value.stride()
+        return view_of(source, size, stride, offset)
 
 
 def _here(value: Any) -> bool:

@@ -31,6 +31,32 @@ def empty_strided(size: Any, stride: Any, *, dtype: Any = None, device: Any = No
     return theirs(gw.empty_strided(tuple(size), tuple(stride), dtype=wanted, device=place(device)))
 
 
+@kernel("clone")
+def clone(self: torch.Tensor, *, memory_format: Any = None) -> torch.Tensor:
+    """A copy. It is neither conjugated nor negated where PyTorch sees the tensor so."""
+    made = ours(self).clone(memory_format=MEMORY_FORMATS[memory_format or torch.preserve_format])
+    if self.is_conj():
+        made.conj_physical_()
+    return theirs(made.neg_() if self.is_neg() else made)
+
+
+def _like(name: str, function: Any) -> None:
+    """Register a function that makes a tensor in the form of another."""
+
+    @kernel(name)
+    def made(self: torch.Tensor, *values: Any, dtype: Any = None, device: Any = None, **options: Any) -> torch.Tensor:
+        chosen: dict[str, Any] = {} if dtype is None else {"dtype": OURS[dtype]}
+        if device is not None and torch.device(device) != self.device:
+            chosen["device"] = place(torch.device(device))
+        if options.get("memory_format") is not None:
+            chosen["memory_format"] = MEMORY_FORMATS[options["memory_format"]]
+        return theirs(function(ours(self), *values, **chosen))
+
+
+for _name, _function in {"zeros_like": gw.zeros_like, "ones_like": gw.ones_like, "full_like": gw.full_like}.items():
+    _like(_name, _function)
+
+
 @kernel("_copy_from")
 def copy_from(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
     """Copy between devices, or within one, into a tensor that exists."""
@@ -61,7 +87,7 @@ def copy_from_and_resize(self: torch.Tensor, dst: torch.Tensor) -> torch.Tensor:
 @kernel("copy_")
 def copy_(self: torch.Tensor, src: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
     """Write the values of another tensor."""
-    return copy_from(src.expand(self.shape), self)
+    return copy_from(src if src.shape == self.shape else src.expand(self.shape), self)
 
 
 @kernel("_to_copy")

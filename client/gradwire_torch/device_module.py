@@ -13,6 +13,7 @@ import gradwire as gw
 from . import devices
 from .device_type import NAME
 from .memory import theirs
+from .progress import upload_progress as upload_progress
 from .registration import forked
 
 Device = torch.device | str | int | None

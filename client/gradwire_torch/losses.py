@@ -52,6 +52,21 @@ def _nll_loss(self: Any, target: Any, weight: Any, reduction: int, ignore_index:
 computes("nll_loss_forward", "nll_loss2d_forward")(_nll_loss)
 
 
+@computes("nll_loss_backward", "nll_loss2d_backward")
+def nll_loss_backward(
+    grad_output: Any, self: Any, target: Any, weight: Any, reduction: int, ignore_index: int, total_weight: Any
+) -> Any:
+    """Minus each sample's weight, at the class of its target."""
+    dim = 1 if self.ndim > 1 else 0
+    counted = target.ne(ignore_index)
+    classes = gw.where(counted, target, 0)
+    each = -grad_output / total_weight if REDUCTIONS[reduction] == "mean" else -grad_output
+    if weight is not None:
+        each = each * call("index_select", weight, 0, classes.reshape(-1)).reshape(tuple(target.shape))
+    values = gw.where(counted, each, 0.0).to(self.dtype)
+    return gw.zeros_like(self).scatter(dim, classes.unsqueeze(dim), values.unsqueeze(dim))
+
+
 @computes("multilabel_margin_loss_forward")
 def multilabel_margin_loss(self: Any, target: Any, reduction: int) -> Any:
     """The loss, and which classes a target names."""

@@ -16,6 +16,7 @@ import torch
 import gradwire as gw
 
 from .dtypes import OURS, THEIRS
+from .progress import WATCHING
 
 _FIRST_ADDRESS: Final = 1 << 46
 """Beyond what a process can map, so that reading from an address fails at once."""
@@ -108,6 +109,8 @@ def upload(tensor: torch.Tensor, where: str = "cpu") -> gw.Tensor:
     source = tensor.detach().resolve_conj().resolve_neg()
     if source._is_zerotensor():
         source = source.clone()
+    for note in WATCHING:
+        note(source.nbytes)
     if source.dtype in _BY_BITS:
         bits, own = _BY_BITS[source.dtype]
         return gw.tensor(source.contiguous().view(bits).numpy(), device=where).view(own)

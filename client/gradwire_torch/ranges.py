@@ -25,6 +25,12 @@ def _filling(name: str, function: Callable[..., Any]) -> None:
         return out
 
 
+@kernel("arange")
+def arange(*bounds: Any, dtype: Any = None, device: Any = None, **_: Any) -> torch.Tensor:
+    """Numbers in equal steps, without their end."""
+    return theirs(gw.arange(*bounds, dtype=None if dtype is None else OURS[dtype], device=place(device)))
+
+
 def _numbers(start: Any, end: Any, step: Any = 1, *, dtype: Any, device: str) -> gw.Tensor:
     """Including the end."""
     count = int((end - start) / step) + 1

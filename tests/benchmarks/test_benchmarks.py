@@ -20,9 +20,12 @@ from tests.soak import benchmarks as long_benchmarks
 
 from . import test_runs_of_models, test_runs_of_parts, test_runs_of_steps
 
+ELSEWHERE = ("torch_device",)
+"""Run by tests/torch_device, in a process of its own."""
+
 
 def test_every_benchmark_is_run_by_a_test() -> None:
-    quick = [*test_runs_of_models.NAMES, *test_runs_of_steps.NAMES, *test_runs_of_parts.NAMES]
+    quick = [*test_runs_of_models.NAMES, *test_runs_of_steps.NAMES, *test_runs_of_parts.NAMES, *ELSEWHERE]
     tested = [*quick, *long_benchmarks.NAMES]
     assert sorted(tested) == sorted(NAMES)
 

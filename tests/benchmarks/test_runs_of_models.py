@@ -6,7 +6,7 @@ import pytest
 
 from .quick_runs import check
 
-NAMES = ("mlp", "gpt", "cnn", "lstm", "models", "torch_device")
+NAMES = ("mlp", "gpt", "cnn", "lstm", "models")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -59,11 +59,12 @@ test("every claim about a sample is what the op table says", (context) => {
     }
     expected.forEach(([dtype, shape], i) => {
       const one = found[i]!;
-      results += 1;
+      const offered = op.exposed.length > 0; // programs do not call what only derivatives are made of
+      if (offered) results += 1;
       if (one.dtype === undefined) dtypeless.add(name);
-      else dtypes += 1;
+      else if (offered) dtypes += 1;
       if (one.shape === undefined && !shape.includes(-1)) unknown.set(name, (unknown.get(name) ?? 0) + 1);
-      if (one.shape !== undefined || shape.includes(-1)) shapes += 1;
+      if (offered && (one.shape !== undefined || shape.includes(-1))) shapes += 1;
       const sameShape = one.shape === undefined || JSON.stringify(one.shape) === JSON.stringify(shape);
       if ((one.dtype ?? dtype) !== dtype || !sameShape) wrong.push(`${told}, but ${i}: ${JSON.stringify(one)}`);
     });

@@ -40,6 +40,12 @@ export function countResults(op: Op, values: readonly Value[]): number {
       return 1 + ["return_inverse", "return_counts"].filter((name) => named(op, values, name) === true).length;
     case "histogramdd":
       return 1 + (named(op, values, "bins") as readonly unknown[]).length;
+    case "layer_norm_backward":
+    case "rms_norm_backward":
+    case "rnn_layer_backward":
+    case "gru_layer_backward":
+    case "lstm_layer_backward":
+      return GRADIENTS[op.name]! + given(op, values, "weight", "bias", "w_hr", "inputs");
     case "grad":
       return (named(op, values, "inputs") as readonly unknown[]).length;
     case "advance":
@@ -52,6 +58,24 @@ export function countResults(op: Op, values: readonly Value[]): number {
     default:
       throw new ArgumentError(`${op.name}: the number of results must be given`, { op: op.name });
   }
+}
+
+/** The gradients that an op returns in any case; others come with operands and flags. */
+const GRADIENTS: Readonly<Record<string, number>> = {
+  layer_norm_backward: 1,
+  rms_norm_backward: 1,
+  rnn_layer_backward: 4,
+  gru_layer_backward: 5,
+  lstm_layer_backward: 5,
+};
+
+/** How many of these parameters are tensors or true. */
+function given(op: Op, values: readonly Value[], ...names: string[]): number {
+  return names.filter((name) => {
+    if (!op.params.some((param) => param.name === name)) return false;
+    const value = named(op, values, name);
+    return isTensor(value) || value === true;
+  }).length;
 }
 
 /** Refuses results that do not fit the tensor that is written to. */

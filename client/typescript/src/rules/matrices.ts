@@ -235,4 +235,5 @@ export const MATRICES: Readonly<Record<string, ShapeRule>> = {
     const [query, value] = [call.shape(0), call.shape(2)];
     return [query && value && [...query.slice(0, -1), value[value.length - 1]!]];
   },
+  attention_backward: (call) => [call.shape(1), call.shape(2), call.shape(3)],
 };
