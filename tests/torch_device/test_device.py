@@ -69,7 +69,8 @@ torch.manual_seed(3)
 assert torch.equal(torch.randn(2, device="gradwire"), x)
 """
     done = subprocess.run(
-        [sys.executable, "-c", program], env={"PYTHONPATH": SOURCES, "GRADWIRE_COMPILED_KERNELS": "off"},
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": SOURCES, "GRADWIRE_COMPILED_KERNELS": "off", "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"},
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -14,8 +14,11 @@ from tests.live_server import SOURCES, LiveServer, live_server
 
 
 def run(program: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """A program with this environment."""
-    environment = {"PYTHONPATH": SOURCES, "GRADWIRE_COMPILED_KERNELS": "off", "PATH": os.environ["PATH"], **variables}
+    """A program with this environment, in which PyTorch does not register the device by itself."""
+    environment = {
+        "PYTHONPATH": SOURCES, "GRADWIRE_COMPILED_KERNELS": "off", "PATH": os.environ["PATH"],
+        "TORCH_DEVICE_BACKEND_AUTOLOAD": "0", **variables,
+    }  # fmt: skip
     return subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=240, check=False
     )
@@ -72,8 +75,8 @@ with warnings.catch_warnings(record=True) as found:
 assert any("needs PyTorch 1.0" in str(one.message) for one in found), found
 assert torch.ones(2).sum() == 2 and not hasattr(torch, "gradwire")
 """,
-        PYTHONPATH=os.pathsep.join((str(tmp_path), SOURCES)),
-    )
+        PYTHONPATH=os.pathsep.join((str(tmp_path), SOURCES)), TORCH_DEVICE_BACKEND_AUTOLOAD="1",
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
 
 
