@@ -98,7 +98,7 @@ def variables(way: Way) -> dict[str, str]:
     own = {
         Way.TORCH: {"PYTHONPATH": str(ORACLE), "TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "DEVICE": "cpu"},
         Way.GRADWIRE: {"DEVICE": "cpu"},
-        Way.DEVICE: {"PYTHONPATH": str(ORACLE), "DEVICE": "gradwire"},
+        Way.DEVICE: {"PYTHONPATH": str(ORACLE), "DEVICE": "gradwire", "TORCH_DEVICE_BACKEND_AUTOLOAD": "1"},
     }
     return {**kept, **fixed, **offline, **quiet, **own[way]}
 
