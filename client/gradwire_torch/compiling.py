@@ -1,4 +1,4 @@
-"""``torch.compile(model, backend="gradwire")``: a graph of PyTorch's is recorded once, and one record from then on.
+"""``torch.compile(model, backend="gradwire")``: a graph of PyTorch's is recorded once, and replayed from then on.
 
 PyTorch's compiler traces forward and backward into graphs of the device's operations. The first call of a graph runs
 its operations; gradwire keeps what they recorded, and later calls send their tensors and that they are wanted again.

@@ -572,13 +572,15 @@ def test_a_mapped_computation_is_one_round_trip(round_trips):
 
 
 def test_the_number_of_ops_does_not_grow_with_samples(session):
-    counts = []
-    for samples in (2, 200):
+    def recorded(samples: int) -> int:
         x = gradwire.tensor(draw(samples, 3))
         before = session.ops
         gradwire.vmap(lambda v: (v * 2).sum())(x).tolist()
-        counts.append(session.ops - before)
-    assert abs(counts[0] - counts[1]) < 20  # where a frame is cut, modes and releases may be told again
+        return session.ops - before
+
+    # where a frame is cut, modes and releases may be told again: a busy machine cuts more often
+    few, many = (min(recorded(samples) for _ in range(5)) for samples in (2, 200))
+    assert abs(few - many) <= 2
 
 
 def test_trees_come_apart_and_together():
