@@ -3,7 +3,9 @@
 A step is forward, loss, backward and the optimizer's step; each reads its loss unless a row says otherwise. *compiled*:
 the model is compiled, by gradwire's back end on the device and not at all on the CPU. *time of an op*: the processor
 time that the client's thread spends on a step that reads nothing, divided by the operations that the eager step
-records; in it are PyTorch's dispatcher, tape and modules.
+records; in it are PyTorch's dispatcher, tape, modules and optimizer. *overhead of an op*: that beyond what PyTorch
+takes for the same step on its CPU where tensors have so few elements that computing them counts for little; compiled
+there by the back end that runs a graph's operations one by one.
 """
 
 from __future__ import annotations
@@ -30,6 +32,11 @@ if TYPE_CHECKING:
 NAME: Final = "torch_device"
 PLACE: Final = "gradwire"
 MODELS: Final[dict[str, Build]] = {"GPT block": gpt.build, "ResNet-18": vision.resnet}
+SMALL: Final[dict[str, Build]] = {
+    "GPT block": partial(gpt.build, size=gpt.Size(batch=1, context=4, width=8)),
+    "ResNet-18": partial(vision.resnet, width=4, batch=2, side=8),
+}
+"""The same programs on a few numbers."""
 WAYS: Final = ("eager", "compiled")
 OF_AN_OP: Final = {"eager": Target(15.0), "compiled": Target(5.0)}
 RTT_MS: Final = 20.0
@@ -55,7 +62,9 @@ def run(plan: Plan) -> Iterator[Row]:
                     _agree(f"{name}, {way}", here, there)
                     counted = _counts(opened, there, read=True)
                     ops = ops or counted["ops"]
-                    yield from _near(f"{name}, {way}", plan, opened, here, there, counted, ops, OF_AN_OP[way], steps)
+                    yield from _near(f"{name}, {way}", plan, opened, here, there, counted, steps)
+                    small = _built(SMALL[name], "cpu", way)
+                    yield from _overhead(f"{name}, {way}", plan, opened, small, there, ops, OF_AN_OP[way], steps)
                 with DelayedRoute(server, RTT_MS) as route, session(route) as opened:
                     yield from _far(f"{name}, {way}", plan, opened, _built(build, PLACE, way), steps)
 
@@ -73,12 +82,13 @@ def _built(build: Build, place: str, way: str = "eager") -> Training:
     if way == "compiled":
         from gradwire_torch.compiling import gradwire
 
+        backend = gradwire if place == PLACE else "aot_eager"
         forward = training.model.forward
 
         def whole(x: Any) -> Any:  # PyTorch's compiler does not begin in a module of PyTorch's own
             return forward(x)
 
-        training.model.forward = torch.compile(whole, backend=gradwire)
+        training.model.forward = torch.compile(whole, backend=backend)
     return training
 
 
@@ -93,15 +103,12 @@ def _agree(name: str, here: Training, there: Training) -> None:
 
 
 def _near(
-    name: str, plan: Plan, opened: Session, here: Training, there: Training, counted: dict[str, float], ops: float,
-    limit: Target, steps: int,
-) -> Iterator[Row]:  # fmt: skip
+    name: str, plan: Plan, opened: Session, here: Training, there: Training, counted: dict[str, float], steps: int
+) -> Iterator[Row]:
     found = interleave(
         {"ours": partial(_milliseconds, there, steps), "theirs": partial(_milliseconds, here, steps)}, plan.rounds
     )
     yield Row(NAME, f"{name}: step on loopback", "ms", found["ours"], found["theirs"])
-    of_an_op = Figures(tuple(_thread_us(opened, there, steps) / ops for _ in range(plan.rounds)))
-    yield Row(NAME, f"{name}: time of an op", "us/op", of_an_op, None, limit, f"{ops:.0f} operations a step")
     for what in COUNTS[1:]:
         target = ROUND_TRIPS if what == "round_trips" else None
         yield Row(NAME, f"{name}: count", f"{what.replace('_', ' ')} a step", Figures((counted[what],)), None, target)
@@ -110,6 +117,19 @@ def _near(
         NAME, f"{name}: count, loss not read", "round trips a step", Figures((unread,)), None, Target(0.0),
         difference=True,
     )  # fmt: skip
+
+
+def _overhead(
+    name: str, plan: Plan, opened: Session, small: Training, there: Training, ops: float, limit: Target, steps: int
+) -> Iterator[Row]:
+    for number in range(WARM + BATCHES):
+        small.step(number % BATCHES)
+    pairs = [(_thread_us(opened, there, steps), _thread_us(opened, small, steps)) for _ in range(plan.rounds)]
+    note = f"{ops:.0f} operations a step"
+    of_an_op = Figures(tuple(took / ops for took, _ in pairs))
+    beyond = Figures(tuple((took - own) / ops for took, own in pairs))
+    yield Row(NAME, f"{name}: time of an op", "us/op", of_an_op, None, None, note)
+    yield Row(NAME, f"{name}: overhead of an op", "us/op", beyond, None, limit, note)
 
 
 def _far(name: str, plan: Plan, opened: Session, there: Training, steps: int) -> Iterator[Row]:

@@ -50,8 +50,12 @@ def vit(torch: Any) -> Training:
     return _classifying(torch, model, torch.optim.AdamW(model.parameters(), lr=1e-3), batch, side)
 
 
-def resnet(torch: Any) -> Training:
-    """ResNet-18 for 16 x 3 x 32 x 32 images, SGD with momentum and weight decay."""
+def resnet(torch: Any, width: int = 64, batch: int = 16, side: int = 32) -> Training:
+    """ResNet-18 for 16 x 3 x 32 x 32 images, SGD with momentum and weight decay.
+
+    Args:
+        width: the channels of its first layers.
+    """
     nn, functional = torch.nn, torch.nn.functional
 
     class Block(nn.Module):
@@ -69,14 +73,14 @@ def resnet(torch: Any) -> Training:
             y = functional.relu(self.bn1(self.conv1(x)))
             return functional.relu(self.bn2(self.conv2(y)) + self.short(x))
 
-    layers = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
-    inside = 64
-    for out, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
+    layers = [nn.Conv2d(3, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
+    inside = width
+    for out, stride in ((width, 1), (2 * width, 2), (4 * width, 2), (8 * width, 2)):
         layers += [Block(inside, out, stride), Block(out, out, 1)]
         inside = out
-    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
+    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8 * width, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=5e-4)
-    return _classifying(torch, model, optimizer, 16, 32)
+    return _classifying(torch, model, optimizer, batch, side)
 
 
 def mobile(torch: Any) -> Training:

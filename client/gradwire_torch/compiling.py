@@ -23,6 +23,7 @@ from gradwire._core.compiling.function import CompiledFunction
 from .device_type import NAME
 from .memory import Memory, memory_of, ours, same_memory, theirs, upload, view_of
 
+_TENSORS: Final = frozenset((torch.Tensor, torch.nn.Parameter))
 _MOST_KINDS: Final = 1024
 """Kinds of calls of one graph that are known at a time; sizes that change make new ones."""
 
@@ -78,10 +79,11 @@ class _CompiledGraph:
 
     def __call__(self, *inputs: Any) -> list[Any]:
         given = list(inputs)
-        roots: dict[int, tuple[int, gw.Tensor]] = {}
+        roots: list[gw.Tensor] = []
+        places: dict[int, int] = {}
         about: list[Any] = []
         for i, one in enumerate(inputs):
-            if not isinstance(one, torch.Tensor):
+            if type(one) not in _TENSORS and not isinstance(one, torch.Tensor):
                 about.append((type(one), repr(one) if type(one) is float else one))
                 continue
             if i in self._numbers:
@@ -92,13 +94,16 @@ class _CompiledGraph:
             if one.storage_offset() and i in self._copied:
                 one = given[i] = _from_beginning(one)
                 memory = memory_of(one)
-            at, _ = roots.setdefault(id(memory.root), (len(roots), memory.root))  # which are the same memory
-            about.append((at, one.dtype, one.device, one.storage_offset(), one.size(), one.stride()))
+            root = memory.root
+            at = places.setdefault(id(root), len(roots))  # which are the same memory
+            if at == len(roots):
+                roots.append(root)
+            about.append((at, one.dtype, one.storage_offset(), one.size(), one.stride()))
         with self._turn:
             kind = self._kind = self._named(tuple(about))
             self._given = given
             try:
-                made = [theirs(one) for one in self.program(*[root for _, root in roots.values()], kind)]
+                made = [theirs(one) for one in self.program(*roots, kind)]
             finally:
                 self._given = ()
             return [result.of(given, made) for result in self._results[kind]]

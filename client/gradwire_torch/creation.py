@@ -8,6 +8,7 @@ import torch
 from torch._prims_common import is_non_overlapping_and_dense_or_false
 
 import gradwire as gw
+from gradwire._core.dispatch.dispatch import call
 
 from .devices import place
 from .dispatch import MEMORY_FORMATS, kernel
@@ -18,17 +19,25 @@ from .memory import download, ours, plain, theirs, upload, view_of
 @kernel("empty.memory_format")
 def empty(size: Any, *, dtype: Any = None, device: Any = None, memory_format: Any = None, **_: Any) -> torch.Tensor:
     """Zeros: gradwire has no uninitialised memory."""
-    made = gw.empty(tuple(size), dtype=OURS[dtype or torch.get_default_dtype()], device=place(device))
-    if memory_format not in (None, torch.contiguous_format, torch.preserve_format):
-        made = made.contiguous(memory_format=MEMORY_FORMATS[memory_format])
-    return theirs(made)
+    wanted = OURS[dtype or torch.get_default_dtype()]
+    if memory_format in (None, torch.contiguous_format, torch.preserve_format):
+        return theirs(_empty(tuple(size), wanted, place(device)))
+    return theirs(
+        gw.empty(tuple(size), dtype=wanted, device=place(device), memory_format=MEMORY_FORMATS[memory_format])
+    )
 
 
 @kernel("empty_strided")
 def empty_strided(size: Any, stride: Any, *, dtype: Any = None, device: Any = None, **_: Any) -> torch.Tensor:
-    """Zeros with strides."""
-    wanted = OURS[dtype or torch.get_default_dtype()]
-    return theirs(gw.empty_strided(tuple(size), tuple(stride), dtype=wanted, device=place(device)))
+    """Zeros with strides, in memory that reaches as far as they do."""
+    held = 0 if 0 in size else 1 + sum((extent - 1) * step for extent, step in zip(size, stride, strict=True))
+    made = theirs(_empty((held,), OURS[dtype or torch.get_default_dtype()], place(device)))
+    return view_of(made, size, stride, 0)
+
+
+def _empty(size: tuple[int, ...], dtype: gw.dtype, where: str) -> gw.Tensor:
+    made: gw.Tensor = call("empty", size, dtype=dtype, device=where)
+    return made
 
 
 @kernel("clone")

@@ -8,8 +8,10 @@ from typing import Any
 import torch
 from torch.autograd.graph import increment_version
 
-from .dispatch import found_for, kernel
-from .found import FOUND
+from gradwire._core.dispatch.rows import RowRecorder
+
+from .dispatch import given, kernel, name_of
+from .memory import theirs
 
 
 def _rows(tensors: Any, arguments: Any) -> Any:
@@ -31,6 +33,11 @@ def _rows(tensors: Any, arguments: Any) -> Any:
     return zip(tensors, *columns, strict=False)
 
 
+def _ours(argument: Any) -> Any:
+    """A list with gradwire's tensors for PyTorch's, or what is the same for all."""
+    return [given(one) for one in argument] if isinstance(argument, (list, tuple)) else given(argument)
+
+
 def _noted(tensors: Any) -> None:
     """Count a write to each tensor, as the operation on one does in PyTorch's dispatcher."""
     increment_version([tensor for tensor in tensors if not tensor.is_inference()])
@@ -38,25 +45,25 @@ def _noted(tensors: Any) -> None:
 
 def _each(names: list[str], single: Any) -> None:
     """Register an operation on each tensor of a list as another on one tensor."""
+    record = RowRecorder(name_of(single)).record
     writes = single._schema.is_mutable
 
     @kernel(*names)
-    def call(self: Any, *arguments: Any, **options: Any) -> Any:
-        one = FOUND.get(id(single)) or found_for(single)
-        made = [one(*row, **options) for row in _rows(self, arguments)]
-        return _noted(self) if writes else made
+    def call(self: Any, *arguments: Any, **scale: Any) -> Any:  # alpha, the last argument of the operation on one
+        columns = [_ours(each) for each in (*arguments, *scale.values())]
+        made = record(_rows(_ours(self), columns))
+        return _noted(self) if writes else [theirs(one) for one in made]
 
 
 def _each_scaled(names: list[str], single: Any) -> None:
     """The same, where the last argument is a factor, which the operation on one tensor takes by name."""
+    record = RowRecorder(name_of(single)).record
     writes = single._schema.is_mutable
 
     @kernel(*names)
     def call(self: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Any:
-        one = FOUND.get(id(single)) or found_for(single)
-        rows = _rows(self, (tensor1, tensor2, value))
-        made = [one(tensor, first, second, value=factor) for tensor, first, second, factor in rows]
-        return _noted(self) if writes else made
+        made = record(_rows(_ours(self), (_ours(tensor1), _ours(tensor2), value)))
+        return _noted(self) if writes else [theirs(one) for one in made]
 
 
 def _register(end: str) -> None:
@@ -79,4 +86,10 @@ def _register(end: str) -> None:
 _register("_")
 _register("")
 _each(["_foreach_zero_.default"], torch.ops.aten.zero_.default)
-_each(["_foreach_copy_.default"], torch.ops.aten.copy_.default)
+
+
+@kernel("_foreach_copy_.default")
+def copy_(self: Any, src: Any, non_blocking: bool = False) -> None:
+    """Copy to each tensor of a list, from tensors that may be on this machine."""
+    for target, source in _rows(self, [src]):
+        torch.ops.aten.copy_.default(target, source)

@@ -21,6 +21,7 @@ from ..graph.recorded_call import (
     RecordedCall,
 )
 from ..graph.save_policy import SavePolicy
+from ..session.current_session import current_session
 from ..tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -101,11 +102,13 @@ class Signature:
         self.with_history = op.grad_fn is not None
 
     def session_of(self, values: list[Any]) -> Session:
-        """The session of the first operand."""
+        """The session of the first operand; the current one for a call without any."""
         if self.references:
             found: Session = values[self.references[0]]._session
-        else:
+        elif self.lists:
             found = next(t for i in self.lists for t in values[i] if t is not None)._session
+        else:
+            found = current_session()
         return found
 
 
@@ -177,7 +180,7 @@ def learn(key: Any, entry: OpBinding, recipe: RecordedCall, record: Recorder) ->
     tells = op.results == 0 or op.name in LOOKS
     if (
         (not _may_write(op, recipe) if op.mutates is not None else tells != op.control)
-        or recipe.template is None or not (recipe.references or recipe.lists) or recipe.nowhere or recipe.shifts
+        or recipe.template is None or recipe.nowhere or recipe.shifts
         or recipe.inferred.check is not None or (recipe.missing is not None and recipe.carries)
     ):  # fmt: skip
         return
