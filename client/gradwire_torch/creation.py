@@ -35,7 +35,7 @@ def empty_strided(size: Any, stride: Any, *, dtype: Any = None, device: Any = No
     return view_of(made, size, stride, 0)
 
 
-def _empty(size: tuple[int, ...], dtype: gw.dtype, where: str) -> gw.Tensor:
+def _empty(size: tuple[int, ...], dtype: Any, where: str) -> gw.Tensor:
     made: gw.Tensor = call("empty", size, dtype=dtype, device=where)
     return made
 

@@ -20,6 +20,8 @@ from .._jit_internal import is_scripting as is_scripting
 from ..futures import Future
 from ..nn import Module as _Module
 
+del annotations  # else it would hide the module of that name
+
 Anything = TypeVar("Anything")
 
 __all__ = ["Attribute", "CompilationUnit", "Error", "Future", "ScriptFunction", "ScriptModule", "annotate",
