@@ -6,6 +6,7 @@ A program that only imports PyTorch pays for the registration alone, and connect
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Container
 from functools import partial, wraps
 from importlib import import_module
@@ -27,6 +28,9 @@ _SUBJECTS: Final = (
     "reductions", "resampling", "segments", "views",
 )  # fmt: skip
 """Modules that register operations as they are imported."""
+_OF_DEVICES: Final = "device_mismatch"
+"""The code of gradwire's errors about devices."""
+_SERVERS_NAME: Final = re.compile(r"\bcuda:(\d+)")
 _libraries: Final[list[Any]] = []
 """What is registered stays as long as these do."""
 _find: Callable[[Any], Callable[..., Any]] | None = None
@@ -71,7 +75,17 @@ def forked() -> bool:
 
 def run(op: Any, *args: Any, **kwargs: Any) -> Any:
     """Compute an operation on tensors of the device."""
-    return (FOUND.get(id(op)) or (_find or _load())(op))(*args, **kwargs)
+    try:
+        return (FOUND.get(id(op)) or (_find or _load())(op))(*args, **kwargs)
+    except RuntimeError as refused:
+        name_devices(refused)
+        raise
+
+
+def name_devices(refused: RuntimeError) -> None:
+    """Let an error about devices name them as PyTorch does."""
+    if getattr(refused, "code", None) == _OF_DEVICES:
+        refused.args = _SERVERS_NAME.sub(rf"{NAME}:\1", str(refused)), *refused.args[1:]
 
 
 def _refuse(kind: str, op: Any, *args: Any, **kwargs: Any) -> Any:
@@ -184,4 +198,4 @@ class _LateModule(ModuleType):
             import_module(self.__name__).manual_seed(seed)
 
 
-__all__ = ["install", "run"]
+__all__ = ["install", "name_devices", "run"]

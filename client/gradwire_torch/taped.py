@@ -20,6 +20,7 @@ import gradwire as gw
 
 from .dispatch import given, returned
 from .memory import ours, theirs
+from .registration import name_devices
 
 Suits = Callable[..., bool]
 _hooks_on_what_is_saved: Final[Any] = torch._C._autograd._top_saved_tensors_default_hooks
@@ -172,6 +173,14 @@ def _transformed(flat: list[Any]) -> bool:
 
 
 def _run(op: Any, function: Callable[..., Any], suits: Suits, *args: Any, **kwargs: Any) -> Any:
+    try:
+        return _recorded(op, function, suits, args, kwargs)
+    except RuntimeError as refused:
+        name_devices(refused)
+        raise
+
+
+def _recorded(op: Any, function: Callable[..., Any], suits: Suits, args: Any, kwargs: Any) -> Any:
     flat, form = tree_flatten((args, kwargs))
     if _transformed(flat) or not suits(*args, **kwargs):
         return op.decompose(*args, **kwargs)

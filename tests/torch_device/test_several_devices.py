@@ -94,6 +94,17 @@ def test_what_is_made_is_on_its_device(name: str, device: str) -> None:
     assert str(ours(made).device) == device.replace("gradwire", "cuda")
 
 
+def test_an_error_about_two_devices_names_them() -> None:
+    first, second = torch.ones(2, device=FIRST), torch.ones(2, device=SECOND)
+    for refused in (lambda: first + second, lambda: first.mul_(second), lambda: torch.cat([first, second])):
+        with pytest.raises(RuntimeError, match=f"{FIRST} and {SECOND}"):
+            refused()
+    query, key = (torch.ones(1, 2, 4, device=device) for device in (FIRST, SECOND))
+    with pytest.raises(RuntimeError, match=f"{FIRST} and {SECOND}"):
+        torch.nn.functional.scaled_dot_product_attention(query, key, key)
+    assert (first + 1).tolist() == [2.0, 2.0]
+
+
 def test_the_current_device_is_what_no_number_means() -> None:
     assert torch.gradwire.device_count() == torch.accelerator.device_count() == 2
     with torch.gradwire.device(1):
