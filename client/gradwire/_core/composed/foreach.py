@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from ..context.modes import no_grad
+from ..dispatch.rows import RowRecorder
 from ..surface.methods import FUNCTIONS
 from ..tensor.tensor import Tensor
 from .matrices import vector_norm
@@ -79,17 +80,19 @@ _POSITIONS: Final = {
 
 
 def _writer(base: str) -> Callable[..., Any]:
+    one = {"maximum": "clamp_min_", "minimum": "clamp_max_"}.get(base, f"{base}_")
+    in_place = RowRecorder(one).record if base != "copy" else None
+
     def made(self: Sequence[Tensor], *arguments: Any, **options: Any) -> Sequence[Tensor]:
         named = [options.pop(name) for name in _POSITIONS.get(base, ()) if name in options]
         options.pop("non_blocking", None)
+        rows = _rows(self, (*arguments, *named, *options.values()))
         with no_grad():
-            for row in _rows(self, (*arguments, *named)):
-                if base == "zero":
-                    row[0].zero_()
-                elif base == "copy":
-                    row[0].copy_(row[1])
-                else:
-                    row[0].copy_(_one(base, row, options))
+            if in_place is None:
+                for target, source in rows:
+                    target.copy_(source)
+            else:
+                in_place(rows)
         return self
 
     return made
