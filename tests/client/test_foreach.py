@@ -13,10 +13,10 @@ import gradwire
 from gradwire._core.composed.foreach import BINARY, OTHER, UNARY
 
 DTYPES = ("float32", "float64", "int64")
-ARGUMENTS: dict[str, list[str]] = {
-    **dict.fromkeys(UNARY, [""]), **dict.fromkeys(BINARY, ["number", "integer", "tensors", "numbers", "one"]),
-    **dict.fromkeys(("addcmul", "addcdiv"), ["tensors tensors", "tensors tensors number", "tensors tensors numbers"]),
-    "lerp": ["tensors number", "tensors tensors", "tensors numbers"], "zero": [""], "copy": ["tensors"],
+ARGUMENTS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(UNARY, ("",)), **dict.fromkeys(BINARY, ("number", "integer", "tensors", "numbers", "one")),
+    **dict.fromkeys(("addcmul", "addcdiv"), ("tensors tensors", "tensors tensors number", "tensors tensors numbers")),
+    "lerp": ("tensors number", "tensors tensors", "tensors numbers"), "zero": ("",), "copy": ("tensors",),
 }  # fmt: skip
 """What each function takes besides its list."""
 FUNCTIONS = [
