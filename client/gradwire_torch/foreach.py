@@ -10,7 +10,7 @@ from torch.autograd.graph import increment_version
 
 from gradwire._core.dispatch.rows import RowRecorder
 
-from .dispatch import given, kernel, name_of
+from .dispatch import all_given, given, kernel, name_of
 from .memory import theirs
 
 
@@ -35,7 +35,7 @@ def _rows(tensors: Any, arguments: Any) -> Any:
 
 def _ours(argument: Any) -> Any:
     """A list with gradwire's tensors for PyTorch's, or what is the same for all."""
-    return [given(one) for one in argument] if isinstance(argument, (list, tuple)) else given(argument)
+    return all_given(argument) if isinstance(argument, (list, tuple)) else given(argument)
 
 
 def _noted(tensors: Any) -> None:

@@ -51,7 +51,7 @@ _functions: dict[str, Callable[..., Any]] = {}
 """By their source."""
 
 
-def prepare(signature: Signature, session: Any, key: int, *values: Any) -> Any:
+def prepare(signature: Signature, session: Any, key: int, *values: Any, line: Any = None) -> Any:
     """What records the second call of a form, which few calls of a program ever get to: it writes the function for the
     others."""
     signature.keeping = signature.entry.keeping
@@ -68,7 +68,7 @@ def prepare(signature: Signature, session: Any, key: int, *values: Any) -> Any:
         exec(compile(source, name, "exec"), names)  # noqa: S102  (the source is ours to the last character)
         record = _functions[source] = names["record"]
     signature.record = record
-    return record(signature, session, key, *values)
+    return record(signature, session, key, *values, line=line)
 
 
 # The blocks
@@ -97,15 +97,16 @@ _EDGE: Final = """
     """
 
 _LINE: Final = """
-    frame = getframe(2)
-    code = frame.f_code
-    if code is not signature.caller:
-        if not INSIDE[code.co_filename]:
-            signature.caller = code
-        while INSIDE[code.co_filename] and frame.f_back is not None:
-            frame = frame.f_back
-            code = frame.f_code
-    line = (code, frame.f_lasti)
+    if line is None:
+        frame = getframe(2)
+        code = frame.f_code
+        if code is not signature.caller:
+            if not INSIDE[code.co_filename]:
+                signature.caller = code
+            while INSIDE[code.co_filename] and frame.f_back is not None:
+                frame = frame.f_back
+                code = frame.f_code
+        line = (code, frame.f_lasti)
     """
 
 _TURN: Final = """
@@ -221,7 +222,7 @@ class _Source:
             and any(i in signature.references or i in signature.lists for i in signature.differentiable)
         )
         self._kept = self._places() if self._recorded else {}
-        self._add(f"def record(signature, session, key, {', '.join(f'a{i}=None' for i in range(len(values)))}):", 0)
+        self._add(f"def record(signature, session, key, {', '.join(f'a{i}=None' for i in range(len(values)))}, line=None):", 0)
         self._look_at_sessions()
         if self._writes:
             self._add(_NO_HISTORY, recording=GRAD_MODE, operands=", ".join(f"a{i}" for i in signature.references))

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from gradwire_protocol.table import TABLE
 
+from ..context.call_sites import user_line
 from ..context.modes import MODES
 from ..graph.forward_levels import OPEN
 from ..graph.recorded_call import entry_of
@@ -40,7 +41,7 @@ class RowRecorder:
             Whatever the op's rule raises of a row; the rows before it are recorded then.
         """
         made = []
-        forms, mode = self._forms, MODES.key
+        forms, mode, line = self._forms, MODES.key, user_line()
         for row in rows:
             form = tuple([value._form if isinstance(value, Tensor) else type(value) for value in row])
             signature = forms.get(form)
@@ -48,7 +49,7 @@ class RowRecorder:
             if signature is not None and not OPEN:
                 session = row[0]._session
                 if session.lock.ready == mode:
-                    one = signature.record(signature, session, mode, *row)
+                    one = signature.record(signature, session, mode, *row, line=line)
             made.append(self._recorded(form, row) if one is NOT_APPLICABLE else one)
         return made
 

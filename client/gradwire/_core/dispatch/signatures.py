@@ -63,8 +63,8 @@ class Signature:
         caller: the code that made the latest call, if it is the program's own.
         view, with_history: whether the result shares the first operand's memory, and is a view for autograd.
         record: the function that records such calls: ``record(signature, session, key, *values)``, with the key of the
-            caller's modes. Values that are defaults, at the end, may be left out. It returns what the call makes, or
-            ``NOT_APPLICABLE``, and then has done nothing.
+            caller's modes. Values that are defaults, at the end, may be left out; ``line=`` spares it the search for
+            the program's line. It returns what the call makes, or ``NOT_APPLICABLE``, and then has done nothing.
     """
 
     __slots__ = (
