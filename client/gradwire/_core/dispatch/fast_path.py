@@ -222,7 +222,8 @@ class _Source:
             and any(i in signature.references or i in signature.lists for i in signature.differentiable)
         )
         self._kept = self._places() if self._recorded else {}
-        self._add(f"def record(signature, session, key, {', '.join(f'a{i}=None' for i in range(len(values)))}, line=None):", 0)
+        operands = ", ".join(f"a{i}=None" for i in range(len(values)))
+        self._add(f"def record(signature, session, key, {operands}, line=None):", 0)
         self._look_at_sessions()
         if self._writes:
             self._add(_NO_HISTORY, recording=GRAD_MODE, operands=", ".join(f"a{i}" for i in signature.references))
