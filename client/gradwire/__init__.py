@@ -74,6 +74,7 @@ from ._core.context.modes import (
     set_grad_enabled,
 )
 from ._core.context.size import Size, device
+from ._core.context.tracebacks import install as _shorten_tracebacks
 from ._core.context.version import __version__
 from ._core.dispatch import row_prefetch
 from ._core.session.batched_read import fetch
@@ -186,6 +187,7 @@ from .func import vmap  # noqa: E402
 from .serialization import load, save  # noqa: E402
 
 _keep_interrupts(Tensor.__del__)
+_shorten_tracebacks()
 
 _LATER = (
     "_C", "__config__", "_classes", "_custom_ops", "_dynamo", "_functorch", "_guards", "_inductor", "_jit_internal",

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Any, NamedTuple
 
-from .._core.context.call_sites import place_of
+from .._core.context.call_sites import place_of, spell_call
 from .._core.session.profile_recorder import ProfileRecorder, Range
 from .._core.session.round_trips import BACKPRESSURE, SPELLED
 from .._core.wire.frame_travel import FrameTravel
@@ -354,4 +354,4 @@ class _Builder:
 
 def _spell(code: Any, instruction: int) -> str:
     file, number, _ = place_of((code, instruction))
-    return f"{file}({number}): {code.co_name}"
+    return spell_call(file, number, code.co_name)

@@ -13,6 +13,7 @@ import numpy as np
 
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
 
+from ..context.call_sites import shown_file, spell_place
 from ..context.default_device import PLACES
 from ..context.modes import MODES
 from ..graph.forward_levels import OPEN
@@ -294,7 +295,8 @@ def _beyond(watch: PurityCheck, state: ReachableState) -> str | None:
     for code in watch.codes:
         if code not in state.codes:
             return (
-                f"it runs {code.co_name} ({code.co_filename}:{code.co_firstlineno}), which it cannot be seen to reach"
+                f"it runs {code.co_name} ({spell_place(shown_file(code.co_filename), code.co_firstlineno)}), "
+                "which it cannot be seen to reach"
             )
         if state.optimizers and not _LOOKS.isdisjoint(code.co_names):
             return f"{code.co_name} looks at an optimizer's numbers, which the next step may change"

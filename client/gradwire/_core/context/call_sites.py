@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import re
 import sys
 from collections import OrderedDict, deque
 from pathlib import Path
@@ -113,15 +114,16 @@ def user_stack(most: int = 64) -> list[str]:
     while frame is not None and len(found) < most:
         code = frame.f_code
         if not INSIDE[code.co_filename]:
-            found.append(f"{code.co_filename}({frame.f_lineno}): {code.co_name}")
+            found.append(spell_call(shown_file(code.co_filename), frame.f_lineno, code.co_name))
         frame = frame.f_back
     return found
 
 
 def place_of(line: Line) -> tuple[str, int, str]:
-    """The file, the number of the line in it, and what stands there (empty where the file cannot be read)."""
+    """The file or the notebook's cell, the number of the line in it, and what stands there (empty where the file cannot
+    be read)."""
     name, number = _place(line)
-    return name, number, linecache.getline(name, number).strip()
+    return shown_file(name), number, linecache.getline(name, number).strip()
 
 
 def user_depth() -> int:
@@ -134,18 +136,45 @@ def user_depth() -> int:
     return depth
 
 
+_CELL: Final = re.compile(r"cell \d+")
+_OLD_CELL: Final = re.compile(r"ipython-input-(\d+)-")
+"""In the names of older IPythons and of Colab, which number their cells themselves."""
+
+
+def shown_file(name: str) -> str:
+    """A file's name for people: that of a notebook's cell is ``cell 3``, by the number it was last run with."""
+    shell = sys.modules.get("IPython")
+    if shell is None:
+        return name
+    running = shell.get_ipython()
+    describe = getattr(getattr(running, "compile", None), "format_code_name", None)
+    described = describe(name) if describe is not None else None
+    number = (_OLD_CELL.search(name) if described is None else re.search(r"(\d+)", described[1]))
+    return name if number is None else f"cell {number[1]}"
+
+
+def spell_place(file: str, number: int) -> str:
+    """``file:line``, or ``cell 3, line 2``, of what :func:`place_of` and :func:`shown_file` name."""
+    return f"{file}, line {number}" if _CELL.fullmatch(file) else f"{file}:{number}"
+
+
+def spell_call(file: str, number: int, function: str) -> str:
+    """A frame as PyTorch's profiler writes it, ``file(line): function``; for a cell, ``cell 3, line 2: function``."""
+    return f"{file}, line {number}: {function}" if _CELL.fullmatch(file) else f"{file}({number}): {function}"
+
+
 def spell_line(line: Line | None) -> str:
-    """``file:line`` of what :func:`user_line` returned."""
+    """``file:line`` of what :func:`user_line` returned; ``cell 3, line 2`` in a notebook."""
     if line is None:
         return "an unknown line"
-    return "{}:{}".format(*_place(line))
+    name, number = _place(line)
+    return spell_place(shown_file(name), number)
 
 
 def quote_line(line: Line) -> str:
-    """``file:line``, and below it what stands there, where the file can be read."""
-    name, number = _place(line)
-    text = linecache.getline(name, number).strip()
-    return f"{name}:{number}" + (f"\n    {text}" if text else "")
+    """What :func:`spell_line` says, and below it what stands there, where the file can be read."""
+    name, number, text = place_of(line)
+    return spell_place(name, number) + (f"\n    {text}" if text else "")
 
 
 def _place(line: Line) -> tuple[str, int]:

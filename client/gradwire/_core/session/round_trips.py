@@ -12,7 +12,7 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Any, Final
 
-from ..context.call_sites import place_of, user_call
+from ..context.call_sites import place_of, spell_place, user_call
 
 LINES_KEPT: Final = 10_000
 """Lines that are counted apart. A program that makes more of them by ``exec`` has the rest counted together."""
@@ -104,7 +104,7 @@ class WaitingLine:
     """A line that waited. Times in seconds.
 
     Attributes:
-        file, line, source: where it is, and what stands there.
+        file, line, source: where it is, and what stands there; a notebook's cell is the file ``cell 3``.
         what: what it called: ``item``, ``print() or repr()``, ``.shape``; ``backpressure`` where it was recording, and
             ``profiler`` where it asked a profile for results, neither of which is a round trip.
         count: how often it waited.
@@ -181,7 +181,7 @@ class Report:
                 "server": f"{100 * line.server / line.waited:.0f} %" if line.waited else "",
                 "bytes": f"{line.received:,}",
             }  # fmt: skip
-            place = f"[bold]{escape(_near(line.file))}:{line.line}[/bold]"
+            place = f"[bold]{escape(spell_place(_near(line.file), line.line))}[/bold]"
             table.add_row(
                 f"{place}\n{escape(line.source)}\n[dim]{escape(line.what)}[/dim]",
                 *(cells[name] for name in shown),
