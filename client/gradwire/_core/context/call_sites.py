@@ -88,6 +88,10 @@ def user_line() -> Line:
         frame = before
 
 
+DISPLAYS: Final = ("_repr_mimebundle_", "_repr_html_")
+"""What notebooks call of what they show."""
+
+
 def user_call() -> tuple[Any, int, str]:
     """The innermost line outside of gradwire, as :data:`Line`, and the name of what it called there."""
     frame = sys._getframe(1)
@@ -96,7 +100,8 @@ def user_call() -> tuple[Any, int, str]:
         code = frame.f_code
         if not INSIDE[code.co_filename] or frame.f_back is None:
             return code, frame.f_lasti, name
-        name = _called(frame, name) if code.co_name == "function" else code.co_name
+        if name not in DISPLAYS:  # else it is the notebook that called on
+            name = _called(frame, name) if code.co_name == "function" else code.co_name
         frame = frame.f_back
 
 
@@ -149,8 +154,16 @@ def shown_file(name: str) -> str:
     running = shell.get_ipython()
     describe = getattr(getattr(running, "compile", None), "format_code_name", None)
     described = describe(name) if describe is not None else None
-    number = (_OLD_CELL.search(name) if described is None else re.search(r"(\d+)", described[1]))
+    number = _OLD_CELL.search(name) if described is None else re.search(r"(\d+)", described[1])
     return name if number is None else f"cell {number[1]}"
+
+
+def near_file(file: str) -> str:
+    """A path as one reads it: from the working directory, where it is below that."""
+    try:
+        return str(Path(file).relative_to(Path.cwd()))
+    except (ValueError, OSError):
+        return file
 
 
 def spell_place(file: str, number: int) -> str:

@@ -27,3 +27,11 @@ def spell_number(value: float) -> str:
 def counted(count: int, one: str, many: str = "") -> str:
     """A count with its noun: ``"1 node"``, ``"1,200 nodes"``."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def spell_seconds(seconds: float) -> str:
+    """A time with a unit that suits it."""
+    for unit, factor in (("s", 1.0), ("ms", 1e3)):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.2f} {unit}"
+    return f"{seconds * 1e6:.0f} us"

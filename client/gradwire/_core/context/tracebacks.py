@@ -1,8 +1,8 @@
 """Tracebacks of gradwire's errors without gradwire's own frames: they end at the program's line.
 
 Only what is shown is shortened, and only for errors of gradwire's vocabulary, whose text names value, limit and line.
-An exception keeps its ``__traceback__``, for programs, ``logging`` and debuggers; other exceptions are shown whole, since
-they may be a fault of gradwire. ``GRADWIRE_TRACEBACK=full`` shows everything.
+An exception keeps its ``__traceback__``, for programs, ``logging`` and debuggers. Other exceptions are shown whole:
+they may be a fault of gradwire's. ``GRADWIRE_TRACEBACK=full`` shows everything.
 """
 
 from __future__ import annotations
@@ -140,4 +140,4 @@ def _render_traceback_(self: GradwireError) -> list[str]:
     shell: Any = sys.modules["IPython"].get_ipython()
     with shortened(self) as hidden:
         lines: list[str] = shell.InteractiveTB.structured_traceback(type(self), self, self.__traceback__)
-    return [*lines, note(hidden)] if hidden else lines
+    return [*lines, note(hidden)] if hidden and shell.InteractiveTB.mode != "Minimal" else lines

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from math import ceil, prod
+from math import prod
 from pathlib import Path
 from typing import Any, Final
 
@@ -249,9 +249,7 @@ def _summarised(tensor: Tensor, options: printing.PrintOptions | None) -> Summar
         drawn = total >= LEAST_DRAWN
         if drawn and len(shape) == 2 and min(shape) > 1:
             parts.append(_shrunk(numbers))
-        values, *read = (
-            [None, *read_and_name(tensor, parts)] if options is None else elements(tensor, index, *parts)
-        )  # type: list[Any]
+        values, *read = [None, *read_and_name(tensor, parts)] if options is None else elements(tensor, index, *parts)  # type: list[Any]
     summary = Summary(values, kind, shape, step, total)
     summary.moments = dict(zip(MOMENTS, read[0].tolist()))
     if drawn and kind != "bool":
@@ -264,7 +262,7 @@ def _summarised(tensor: Tensor, options: printing.PrintOptions | None) -> Summar
 
 
 def _sample(tensor: Tensor) -> tuple[Any, int]:
-    """A view of elements at equal distances, small enough to be looked at whole; and how many each of them stands for."""
+    """A view of elements at equal distances, few enough to be looked at; and how many each of them stands for."""
     found: Any = call("detach", tensor)
     step = 1
     while prod(found.shape) > SAMPLE:
@@ -282,7 +280,7 @@ def _real(sample: Any) -> Any:
 
 
 def _moments(x: Any) -> tuple[Any, Any]:
-    """The values of :data:`MOMENTS`, and the counts of equal intervals between the least and the greatest finite one."""
+    """The values of :data:`MOMENTS`, and the histogram from the least finite element to the greatest."""
     finite = call("isfinite", x)
     nan = call("isnan", x)
     count = call("sum", finite)

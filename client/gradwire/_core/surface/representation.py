@@ -41,9 +41,7 @@ def elements(self: Tensor, index: printing.SummaryIndex | None, *parts: Tensor) 
     return read_and_name(self, [shown, *parts])
 
 
-def written(
-    self: Tensor, values: np.ndarray[Any, Any] | None, options: printing.PrintOptions | None = None
-) -> str:
+def written(self: Tensor, values: np.ndarray[Any, Any] | None, options: printing.PrintOptions | None = None) -> str:
     """The text of a tensor, from the elements that :func:`elements` has read."""
     described = self._known_meta()
     default = self._session.default_dtype
