@@ -47,6 +47,7 @@ from gradwire_protocol.errors import (
 from . import autograd
 from ._core import composed
 from ._core.compiling import session_repeat
+from ._core.context.call_sites import count_notebook_as_inside as _count_notebook_as_inside
 from ._core.context.destructors import keep_interrupts as _keep_interrupts
 from ._core.context.layouts import (
     channels_last,
@@ -188,6 +189,7 @@ from .serialization import load, save  # noqa: E402
 
 _keep_interrupts(Tensor.__del__)
 _shorten_tracebacks()
+_count_notebook_as_inside()
 
 _LATER = (
     "_C", "__config__", "_classes", "_custom_ops", "_dynamo", "_functorch", "_guards", "_inductor", "_jit_internal",

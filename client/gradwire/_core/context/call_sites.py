@@ -34,6 +34,19 @@ def count_as_inside(*beginnings: str) -> None:
     INSIDE.clear()
 
 
+def count_notebook_as_inside() -> None:
+    """Take the frames of a notebook's kernel, if there is one, for gradwire's own: what a display reads is read by the
+    cell's line."""
+    if "IPython" not in sys.modules or _notebook:
+        return
+    files = [Path(str(sys.modules[name].__file__)) for name in _KERNEL if name in sys.modules]
+    _notebook.extend(str(file.parent if file.stem == "__init__" else file) for file in files)
+    count_as_inside(*_notebook)
+
+
+_KERNEL: Final = ("IPython", "ipykernel", "traitlets", "decorator")
+_notebook: list[str] = []
+
 Line = tuple[Any, int]
 """A code object and an instruction in it: cheap to note, and spelled out when it is needed."""
 
@@ -88,10 +101,6 @@ def user_line() -> Line:
         frame = before
 
 
-DISPLAYS: Final = ("_repr_mimebundle_", "_repr_html_")
-"""What notebooks call of what they show."""
-
-
 def user_call() -> tuple[Any, int, str]:
     """The innermost line outside of gradwire, as :data:`Line`, and the name of what it called there."""
     frame = sys._getframe(1)
@@ -100,7 +109,7 @@ def user_call() -> tuple[Any, int, str]:
         code = frame.f_code
         if not INSIDE[code.co_filename] or frame.f_back is None:
             return code, frame.f_lasti, name
-        if name not in DISPLAYS:  # else it is the notebook that called on
+        if not code.co_filename.startswith(tuple(_notebook)):
             name = _called(frame, name) if code.co_name == "function" else code.co_name
         frame = frame.f_back
 

@@ -17,7 +17,8 @@ STYLE: Final = (
     "<style>"
     f".gradwire-card{{display:inline-block;max-width:100%;box-sizing:border-box;padding:.55em .8em;margin:.2em 0;"
     f"border:1px solid {_LINE};border-radius:6px;font-size:13px;line-height:1.45;overflow-x:auto;color:inherit}}"
-    ".gradwire-card pre,.gradwire-card code{font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;"
+    ".gradwire-card pre,.gradwire-card .gradwire-code{"
+    "font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;"
     "font-size:12px;color:inherit;background:none;padding:0;margin:0;border:0}"
     ".gradwire-card pre{line-height:1.35;white-space:pre;overflow:auto;max-height:26em}"
     f".gradwire-faint{{{_FAINT}}}"
@@ -26,6 +27,7 @@ STYLE: Final = (
     f"border-bottom:1px solid rgba(128,128,128,.22);text-align:left;vertical-align:top;background:none;color:inherit;"
     "white-space:nowrap}"
     ".gradwire-card .gradwire-table th{font-weight:600}"
+    ".gradwire-card .gradwire-table tbody tr:nth-child(n){background:none}"
     ".gradwire-card .gradwire-table .gradwire-number{text-align:right;font-variant-numeric:tabular-nums}"
     ".gradwire-card .gradwire-table .gradwire-wide{white-space:normal;min-width:14em}"
     ".gradwire-card details{margin:.1em 0 .1em .2em}.gradwire-card details details{margin-left:1.2em}"
@@ -33,6 +35,7 @@ STYLE: Final = (
     ".gradwire-leaf{margin:.1em 0 .1em 1.25em}.gradwire-leaf .gradwire-leaf{margin-left:2.1em}"
     ".gradwire-tag{display:inline-block;padding:0 .45em;margin-left:.4em;border:1px solid rgba(128,128,128,.45);"
     "border-radius:9px;font-size:11px}"
+    ".gradwire-words{margin-top:.45em}"
     ".gradwire-alarm{background:rgba(226,76,62,.24);border-radius:3px;padding:0 .3em;font-weight:600}"
     ".gradwire-row{display:flex;flex-wrap:wrap;gap:.4em 1.6em;align-items:flex-start;margin-top:.4em}"
     f".gradwire-bar{{position:relative;width:16em;height:.75em;border:1px solid {_LINE};border-radius:3px;"
@@ -56,7 +59,7 @@ def text(value: object, most: int = 0) -> str:
 
 def code(value: object, most: int = 0) -> str:
     """A text in the font of programs."""
-    return f"<code>{text(value, most)}</code>"
+    return f'<code class="gradwire-code">{text(value, most)}</code>'
 
 
 def faint(value: object) -> str:

@@ -11,7 +11,7 @@ from operator import itemgetter
 from time import perf_counter_ns
 from typing import Any, Final
 
-from ..context.call_sites import DISPLAYS, near_file, place_of, spell_place, user_call
+from ..context.call_sites import near_file, place_of, spell_place, user_call
 from ..context.quantities import spell_seconds
 
 LINES_KEPT: Final = 10_000
@@ -28,7 +28,7 @@ HINTS: Final = {
     "item": TOGETHER, "tolist": TOGETHER, "numpy": TOGETHER, "__array__": TOGETHER, "__float__": TOGETHER,
     "__int__": TOGETHER, "__complex__": TOGETHER, "__index__": TOGETHER, "__format__": TOGETHER,
     "__repr__": "print less often, or print numbers that gradwire.fetch brought together",
-    **dict.fromkeys(DISPLAYS, "a display of a tensor is one round trip"),
+    **dict.fromkeys(("_repr_mimebundle_", "_repr_html_"), "a display of a tensor is one round trip"),
     "__bool__": DECIDE, "__contains__": DECIDE, "equal": DECIDE, "allclose": DECIDE, "is_nonzero": DECIDE,
     "shape": SHAPE, "size": SHAPE, "numel": SHAPE, "dim": SHAPE, "ndim": SHAPE, "__len__": SHAPE,
     "__iter__": SHAPE,
@@ -42,7 +42,7 @@ SPELLED: Final = {
     "__float__": "float()", "__int__": "int()", "__complex__": "complex()", "__index__": "an index",
     "__array__": "a NumPy function", "__contains__": "in", "__len__": "len()", "__iter__": "iteration",
     "shape": ".shape", "ndim": ".ndim", "grad": ".grad",
-    **dict.fromkeys(DISPLAYS, "a notebook's display"),
+    **dict.fromkeys(("_repr_mimebundle_", "_repr_html_"), "a notebook's display"),
 }  # fmt: skip
 """What a program wrote where the method has another name."""
 

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import prod
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -20,7 +19,7 @@ from gradwire_protocol.dtypes import float64, int64
 from gradwire_protocol.errors import GradwireError
 
 from ..context import html
-from ..context.call_sites import count_as_inside, spell_line, user_line
+from ..context.call_sites import count_notebook_as_inside, spell_line, user_line
 from ..context.modes import no_grad
 from ..context.quantities import counted, spell_bytes, spell_number
 from ..dispatch.dispatch import call
@@ -37,7 +36,6 @@ MOST_SHOWN: Final = 10_000
 """Elements whose values are shown, at most, whatever the print options say."""
 LEAST_DRAWN: Final = 10
 """A histogram or an image of fewer elements says less than they do."""
-_NOTEBOOK: Final = ("IPython", "ipykernel", "traitlets", "decorator")
 _HTML, _TEXT = "text/html", "text/plain"
 
 
@@ -53,7 +51,7 @@ def bundle(tensor: Tensor, include: Collection[str] | None = None, exclude: Coll
     wanted = [kind for kind in (_HTML, _TEXT) if (not include or kind in include) and kind not in (exclude or ())]
     if _HTML not in wanted or not _shows_html():
         return {}
-    _skip_frames_of_the_notebook()
+    count_notebook_as_inside()
     line = spell_line(user_line())
     try:
         shown = _shown(tensor)
@@ -75,17 +73,6 @@ def _shows_html() -> bool:
     shell = sys.modules.get("IPython")
     running = None if shell is None else shell.get_ipython()
     return running is None or _HTML in running.display_formatter.active_types
-
-
-def _skip_frames_of_the_notebook() -> None:
-    """Have reads of a display named by the cell's line, not by one of IPython's."""
-    if not _skipped and "IPython" in sys.modules:
-        _skipped.extend(name for name in _NOTEBOOK if name in sys.modules)
-        files = [Path(str(sys.modules[name].__file__)) for name in _skipped]
-        count_as_inside(*(str(file.parent if file.stem == "__init__" else file) for file in files))
-
-
-_skipped: list[str] = []
 
 
 def _shown(tensor: Tensor) -> dict[str, str]:
@@ -113,7 +100,7 @@ def _shown(tensor: Tensor) -> dict[str, str]:
     about = [html.row(*pieces)] if pieces else []
     words = summary.words()
     if words:
-        about.append(f"<div>{' · '.join(words)}</div>")
+        about.append(f'<div class="gradwire-words">{" · ".join(words)}</div>')
     return {_HTML: html.card(_title(tensor), _facts(tensor), *about), _TEXT: form(text)}
 
 
