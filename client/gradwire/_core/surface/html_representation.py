@@ -236,15 +236,16 @@ def _summarised(tensor: Tensor, options: printing.PrintOptions | None) -> Summar
         drawn = total >= LEAST_DRAWN
         if drawn and len(shape) == 2 and min(shape) > 1:
             parts.append(_shrunk(numbers))
-        values, *read = [None, *read_and_name(tensor, parts)] if options is None else elements(tensor, index, *parts)  # type: list[Any]
+        read: list[Any] = [None, *read_and_name(tensor, parts)] if options is None else elements(tensor, index, *parts)
+    values, moments, found, *rest = read
     summary = Summary(values, kind, shape, step, total)
-    summary.moments = dict(zip(MOMENTS, read[0].tolist()))
+    summary.moments = dict(zip(MOMENTS, moments.tolist()))
     if drawn and kind != "bool":
-        summary.counts = read[1].tolist()[: pictures.BARS]
+        summary.counts = found.tolist()[: pictures.BARS]
     if integers:
-        summary.exact = int(read[2]), int(read[3])
-    if len(read) > 2 + 2 * integers:
-        summary.picture = read[-1]
+        summary.exact = int(rest[0]), int(rest[1])
+    if len(rest) > 2 * integers:
+        summary.picture = rest[-1]
     return summary
 
 

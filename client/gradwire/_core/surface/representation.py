@@ -115,5 +115,5 @@ FORMS: Final[dict[Callable[..., str], Callable[[str], str]]] = {__repr__: str}
 """What ``__repr__`` methods make of the text of a tensor. A class with another one is shown as that says, by text."""
 
 Tensor.__repr__ = __repr__  # type: ignore[assignment, method-assign]
-Tensor._repr_mimebundle_ = _repr_mimebundle_  # type: ignore[attr-defined]
-Tensor._repr_html_ = _repr_html_  # type: ignore[attr-defined]
+Tensor._repr_mimebundle_ = _repr_mimebundle_  # type: ignore[assignment, method-assign]
+Tensor._repr_html_ = _repr_html_  # type: ignore[assignment, method-assign]
