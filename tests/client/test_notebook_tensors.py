@@ -21,6 +21,7 @@ import gradwire as torch
 from gradwire._core.surface import html_representation
 from gradwire._core.tensor import pictures
 from gradwire.autograd import forward_ad
+from gradwire_protocol.dtypes import BY_NAME
 
 NAN, INF = float("nan"), float("inf")
 
@@ -104,6 +105,21 @@ def test_a_display_is_one_round_trip_for_html_and_the_text_of_repr(name, round_t
     assert f"[{', '.join(map(str, tensor.shape))}]" in seen.text
     assert tensor.dtype.name in seen.text and "cpu" in seen.text
     assert len(found["text/html"]) < 40_000
+
+
+@pytest.mark.parametrize("shape", [(24,), (4, 6), (2, 3, 4)])
+@pytest.mark.parametrize("name", BY_NAME)
+def test_every_dtype_has_a_summary(name, shape) -> None:
+    tensor = torch.arange(24).to(BY_NAME[name]).reshape(shape)
+    seen = page(tensor)
+    assert bundle(tensor)["text/plain"] == repr(tensor)
+    if name == "bool":
+        assert "23 elements are True (95.8 %)" in seen.text
+    else:
+        values = tensor.to(torch.complex128 if tensor.is_complex() else torch.float64).numpy()
+        assert number(seen, "mean") == pytest.approx(abs(values).mean(), rel=1e-3)
+        assert number(seen, "zeros") == 1
+    assert len(seen.all("img")) == (len(shape) == 2)
 
 
 @pytest.mark.parametrize(

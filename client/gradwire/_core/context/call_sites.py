@@ -157,10 +157,9 @@ _OLD_CELL: Final = re.compile(r"ipython-input-(\d+)-")
 
 def shown_file(name: str) -> str:
     """A file's name for people: that of a notebook's cell is ``cell 3``, by the number it was last run with."""
-    shell = sys.modules.get("IPython")
-    if shell is None:
+    if "IPython" not in sys.modules:
         return name
-    running = shell.get_ipython()
+    running = running_ipython()
     describe = getattr(getattr(running, "compile", None), "format_code_name", None)
     described = describe(name) if describe is not None else None
     number = _OLD_CELL.search(name) if described is None else re.search(r"(\d+)", described[1])
@@ -173,6 +172,12 @@ def near_file(file: str) -> str:
         return str(Path(file).relative_to(Path.cwd()))
     except (ValueError, OSError):
         return file
+
+
+def running_ipython() -> Any:
+    """The shell of IPython that this process runs, a notebook's kernel for instance; ``None`` without one."""
+    find = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    return None if find is None else find()
 
 
 def spell_place(file: str, number: int) -> str:

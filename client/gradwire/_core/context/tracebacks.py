@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import sys
-import sysconfig
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from typing import Any, Final
 import gradwire_protocol
 from gradwire_protocol.errors import GradwireError
 
-from .call_sites import PACKAGE
+from .call_sites import PACKAGE, running_ipython
 
 SETTING: Final = "GRADWIRE_TRACEBACK"
 SHORT, FULL = "short", "full"
@@ -28,7 +27,7 @@ SHORT, FULL = "short", "full"
 _OURS: Final = tuple(
     folder + os.sep for folder in (PACKAGE, PACKAGE + "_torch", str(Path(str(gradwire_protocol.__file__)).parent))
 )
-_LIBRARY: Final = sysconfig.get_path("stdlib") + os.sep
+_LIBRARY: Final = os.path.dirname(os.__file__) + os.sep
 _INSTALLED: Final = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
 
 
@@ -137,7 +136,7 @@ def _shortening(hook: Callable[..., Any], error_in: Callable[..., Any]) -> Calla
 
 def _render_traceback_(self: GradwireError) -> list[str]:
     """The lines that IPython shows for an error: it asks the error itself."""
-    shell: Any = sys.modules["IPython"].get_ipython()
+    shell: Any = running_ipython()
     with shortened(self) as hidden:
         lines: list[str] = shell.InteractiveTB.structured_traceback(type(self), self, self.__traceback__)
     return [*lines, note(hidden)] if hidden and shell.InteractiveTB.mode != "Minimal" else lines

@@ -6,7 +6,6 @@ small image of a matrix. Of a large tensor a regular sample is summarised, so th
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,11 +14,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from gradwire_protocol.dtypes import float64, int64
+from gradwire_protocol.dtypes import INTEGRAL, float64, int64
 from gradwire_protocol.errors import GradwireError
 
 from ..context import html
-from ..context.call_sites import count_notebook_as_inside, spell_line, user_line
+from ..context.call_sites import count_notebook_as_inside, running_ipython, spell_line, user_line
 from ..context.modes import no_grad
 from ..context.quantities import counted, spell_bytes, spell_number
 from ..dispatch.dispatch import call
@@ -70,8 +69,7 @@ def bundle(tensor: Tensor, include: Collection[str] | None = None, exclude: Coll
 
 def _shows_html() -> bool:
     """Whether IPython, where it runs, shows HTML: it asks for it in a terminal as well."""
-    shell = sys.modules.get("IPython")
-    running = None if shell is None else shell.get_ipython()
+    running = running_ipython()
     return running is None or _HTML in running.display_formatter.active_types
 
 
@@ -221,8 +219,7 @@ def _summarised(tensor: Tensor, options: printing.PrintOptions | None) -> Summar
     described = tensor._form
     kind, shape = described.dtype.name, tuple(described.shape)
     index = None if options is None else printing.summary_index(shape, options)
-    if tensor.is_meta or not described.numel or described.numel == 1 or described.dtype.for_storage:
-        # A dtype for storage has none of the ops below.
+    if tensor.is_meta or described.numel < 2:
         return Summary(elements(tensor, index)[0], kind, shape)
     with _as_they_are():
         sample, step = _sample(tensor)
@@ -230,7 +227,8 @@ def _summarised(tensor: Tensor, options: printing.PrintOptions | None) -> Summar
         numbers = _real(sample)
         vector, counts = _moments(numbers)
         parts = [vector, counts]
-        integers = kind != "bool" and not described.dtype.carries_gradient
+        # A dtype for storage is converted, and has none of the other ops.
+        integers = described.dtype.category == INTEGRAL and not described.dtype.for_storage
         if integers:
             parts += [call("amin", sample), call("amax", sample)]
         drawn = total >= LEAST_DRAWN
