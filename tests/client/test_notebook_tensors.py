@@ -15,12 +15,14 @@ import numpy as np
 import pytest
 import torch as oracle
 from tests.live_server import live_server
+from tests.strict_backend import StrictBackend
 from tests.well_formed_html import Element, parsed
 
 import gradwire as torch
 from gradwire._core.surface import html_representation
 from gradwire._core.tensor import pictures
 from gradwire.autograd import forward_ad
+from gradwire_engine.runtime import backends
 from gradwire_protocol.dtypes import BY_NAME
 
 NAN, INF = float("nan"), float("inf")
@@ -192,17 +194,27 @@ def test_the_image_of_a_small_matrix_has_a_pixel_for_each_element() -> None:
 
 def test_the_image_of_a_large_matrix_is_of_means() -> None:
     array = np.random.default_rng(0).uniform(0, 1, (480, 960))
-    array[0, 0], array[-1, -1] = 0, 1
     shrunk = array.reshape(48, 10, 96, 10).mean(axis=(1, 3))
-    low, high = array.min(), array.max()
-    found = pixels(page(torch.tensor(array))).astype(int)
+    low, high = shrunk.min(), shrunk.max()
+    seen = page(torch.tensor(array))
+    assert "each pixel is the mean" in seen.all("img")[0].attributes["alt"]
+    found = pixels(seen).astype(int)
     assert found.shape == (48, 96)
     assert np.abs(found - (shrunk - low) / (high - low) * 254).max() <= 1
 
 
 def test_colours_of_numbers_of_both_signs_are_symmetric_and_nan_has_its_own() -> None:
     found = pixels(page(torch.tensor([[0.0, -1.0, 4.0], [NAN, INF, -INF]] * 3)))
-    assert found[:2].tolist() == [[127, 95, 254], [255, 254, 0]]
+    assert found[:2].tolist() == [[127, 95, 254], [255, 254, 95]]
+
+
+def test_a_pixel_of_a_large_matrix_is_pink_where_an_element_is_nan_and_nowhere_else() -> None:
+    array = np.random.default_rng(0).normal(size=(100, 250))
+    array[50:53, 200] = NAN
+    array[0, 0] = INF
+    found = pixels(page(torch.tensor(array))) == 255
+    theirs = oracle.nn.functional.adaptive_avg_pool2d(oracle.tensor(np.isnan(array))[None].double(), (48, 96))[0] > 0
+    assert found.tolist() == theirs.tolist() and 0 < found.sum() < 10
 
 
 def test_a_vector_has_no_image_and_bools_no_histogram() -> None:
@@ -378,3 +390,16 @@ def test_no_warning_comes_with_a_display() -> None:
         warnings.simplefilter("error")
         for make in CASES.values():
             bundle(make())
+
+
+def test_a_summary_computes_on_arrays_of_a_gpu_as_well(monkeypatch) -> None:
+    """On those of a stand-in for CuPy."""
+    begin = backends.Backends.__init__
+
+    def strict(self: Any, cpu: Any = None, pool: Any = None) -> None:
+        begin(self, StrictBackend() if cpu is None else cpu, pool)
+
+    monkeypatch.setattr(backends.Backends, "__init__", strict)
+    with live_server() as server, torch.connect(server.url, server.api_key):
+        for make in CASES.values():
+            assert set(bundle(make())) == {"text/html", "text/plain"}

@@ -176,7 +176,7 @@ class Summary:
             return found
         low, high = self.moments["min"], self.moments["max"]
         if self.picture is not None:
-            found.append(pictures.image(self.picture, low, high, self.shape))
+            found.append(pictures.image(self.picture, self.shape))
         if self.counts is not None and low < high:
             found.append(pictures.histogram(self.counts, low, high))
         return found
@@ -233,7 +233,7 @@ def _summarised(tensor: Tensor, options: printing.PrintOptions | None) -> Summar
             parts += [call("amin", sample), call("amax", sample)]
         drawn = total >= LEAST_DRAWN
         if drawn and len(shape) == 2 and min(shape) > 1:
-            parts.append(_shrunk(numbers))
+            parts.append(_shrunk(numbers, vector))
         read: list[Any] = [None, *read_and_name(tensor, parts)] if options is None else elements(tensor, index, *parts)
     values, moments, found, *rest = read
     summary = Summary(values, kind, shape, step, total)
@@ -290,10 +290,20 @@ def _moments(x: Any) -> tuple[Any, Any]:
     return call("stack", numbers), counts
 
 
-def _shrunk(matrix: Any) -> Any:
-    """A matrix of as many pixels as an image has, each the mean of what it stands for."""
+def _shrunk(matrix: Any, moments: Any) -> Any:
+    """A matrix of as many pixels as an image has, each the mean of the elements that it stands for, or NaN where one of
+    them is. Infinite ones count as the least and the greatest of the others."""
+    low, high = (call("select", moments, 0, MOMENTS.index(name)) for name in ("min", "max"))
+    matrix = call("clamp", matrix, low, high)
     size = min(matrix.shape[0], pictures.ROWS), min(matrix.shape[1], pictures.COLUMNS)
     if size == tuple(matrix.shape):
         return matrix
+    # Means are differences of running sums, where a NaN would spread to all that follow.
+    nan = call("isnan", matrix)
+    means, nans = _means(call("where", nan, 0.0, matrix), size), _means(call("to", nan, dtype=float64), size)
+    return call("where", call("gt", nans, 0), float("nan"), means)
+
+
+def _means(matrix: Any, size: tuple[int, int]) -> Any:
     full = call("unsqueeze", call("unsqueeze", matrix, 0), 0)
     return call("reshape", call("adaptive_avg_pool2d", full, size), size)

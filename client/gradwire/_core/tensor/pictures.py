@@ -61,14 +61,15 @@ def histogram(counts: Sequence[int], low: float, high: float) -> str:
     )
 
 
-def image(values: npt.NDArray[Any], low: float, high: float, shape: Sequence[int]) -> str:
+def image(values: npt.NDArray[Any], shape: Sequence[int]) -> str:
     """A matrix as an image with the range of its colours: dark to bright, or blue to red around 0.
 
     Args:
-        values: the matrix, made small; NaN has a colour of its own.
-        low, high: the least and the greatest finite element of the whole matrix.
+        values: the matrix, made small, without infinite elements; NaN has a colour of its own.
         shape: that of the whole matrix, for the proportions.
     """
+    numbers = values[~np.isnan(values)]
+    low, high = (float(numbers.min()), float(numbers.max())) if numbers.size else (0.0, 0.0)
     around_zero = low < 0 < high
     if around_zero:
         high = max(-low, high)
@@ -82,6 +83,8 @@ def image(values: npt.NDArray[Any], low: float, high: float, shape: Sequence[int
     scale = min(SHOWN[0] / shape[1], SHOWN[1] / shape[0])
     width, height = (max(round(scale * extent), 6) for extent in (shape[1], shape[0]))
     label = f"image of the {shape[0]} x {shape[1]} matrix, colours from {spell_number(low)} to {spell_number(high)}"
+    if tuple(values.shape) != tuple(shape):
+        label += "; each pixel is the mean of several elements"
     stops = ",".join(f"rgb{colour}" for colour in ramp)
     return (
         f'<img alt="{text(label)}" title="{text(label)}" src="data:image/png;base64,{data}" width="{width}" '
