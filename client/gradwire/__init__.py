@@ -47,6 +47,7 @@ from gradwire_protocol.errors import (
 from . import autograd
 from ._core import composed
 from ._core.compiling import session_repeat
+from ._core.context.call_sites import count_notebook_as_inside as _count_notebook_as_inside
 from ._core.context.destructors import keep_interrupts as _keep_interrupts
 from ._core.context.layouts import (
     channels_last,
@@ -74,6 +75,7 @@ from ._core.context.modes import (
     set_grad_enabled,
 )
 from ._core.context.size import Size, device
+from ._core.context.tracebacks import install as _shorten_tracebacks
 from ._core.context.version import __version__
 from ._core.dispatch import row_prefetch
 from ._core.session.batched_read import fetch
@@ -186,6 +188,8 @@ from .func import vmap  # noqa: E402
 from .serialization import load, save  # noqa: E402
 
 _keep_interrupts(Tensor.__del__)
+_shorten_tracebacks()
+_count_notebook_as_inside()
 
 _LATER = (
     "_C", "__config__", "_classes", "_custom_ops", "_dynamo", "_functorch", "_guards", "_inductor", "_jit_internal",

@@ -15,7 +15,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from .._core.context.call_sites import place_of, spell_line
+from .._core.context.call_sites import place_of, spell_line, spell_place
 from .._core.session.profile_recorder import ProfileRecorder
 from .._core.session.round_trips import BACKPRESSURE, SPELLED
 from .._core.wire.frame_travel import FrameTravel
@@ -147,7 +147,7 @@ class _Trace:
             lane = WAITING + self._lanes(wait.session.id) + self._of_thread(wait.thread)
             yield _complete(
                 CLIENT, lane, name, "wait", self.us(wait.began), self.us(wait.ended),
-                {"line": f"{file}:{line}", "source": source, "frame": wait.seq},
+                {"line": spell_place(file, line), "source": source, "frame": wait.seq},
             )  # fmt: skip
 
     def _of_thread(self, thread: int) -> int:

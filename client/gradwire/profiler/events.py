@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Any, NamedTuple
 
-from .._core.context.call_sites import place_of
+from .._core.context.call_sites import place_of, spell_call
+from .._core.context.displayed import DisplayedText
 from .._core.session.profile_recorder import ProfileRecorder, Range
 from .._core.session.round_trips import BACKPRESSURE, SPELLED
 from .._core.wire.frame_travel import FrameTravel
@@ -187,6 +188,11 @@ class EventList(list[Any]):
     def __str__(self) -> str:
         return self.table()
 
+    def _repr_html_(self) -> str:
+        from .html_table import events_html
+
+        return events_html(self)
+
     @property
     def self_cpu_time_total(self) -> float:
         """The engine's total time."""
@@ -216,10 +222,11 @@ class EventList(list[Any]):
         Raises:
             AttributeError: for something that cannot be sorted by.
         """
-        return table(
+        text = table(
             self, sort_by, row_limit, max_src_column_width, max_name_column_width, max_shapes_column_width, header,
             top_level_events_only, time_unit, self.profile_memory,
         )  # fmt: skip
+        return DisplayedText(text)
 
     def key_averages(
         self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
@@ -354,4 +361,4 @@ class _Builder:
 
 def _spell(code: Any, instruction: int) -> str:
     file, number, _ = place_of((code, instruction))
-    return f"{file}({number}): {code.co_name}"
+    return spell_call(file, number, code.co_name)

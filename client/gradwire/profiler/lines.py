@@ -47,3 +47,6 @@ class round_trips:  # a context, named like the profiler's others
 
     def __str__(self) -> str:
         return str(self.report())
+
+    def _repr_html_(self) -> str:
+        return self.report()._repr_html_()

@@ -233,6 +233,10 @@ class profile:  # PyTorch's name
             raise NotStarted(f"{what} takes a profile that was started: use it as a context, or call start()")
         return self._recorder
 
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows: the averages, once something was recorded; it waits for the replies on their way."""
+        return None if self._recorder is None else self.key_averages()._repr_html_()
+
     # What was recorded. Each waits for the replies that are still on their way
 
     def events(self) -> EventList:

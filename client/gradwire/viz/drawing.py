@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gradwire_protocol.dtypes import BY_NAME
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, GraphError
 
+from .._core.context.quantities import counted, spell_bytes
 from .._core.graph.graph_mirror import AccumulateGrad, edge_of
 from .._core.modules.parameter import Parameter
 from .._core.session.current_session import current_session
@@ -115,20 +116,8 @@ def graph(
 def summary(nodes: list[dict[str, Any]], edges: list[dict[str, int]], saved_bytes: int) -> str:
     """A one-line summary of a graph."""
     leaves = sum(node["name"] == "AccumulateGrad" for node in nodes)
-    told = f"{_counted(len(nodes), 'node')} ({_counted(leaves, 'leaf', 'leaves')}), {_counted(len(edges), 'edge')}"
+    told = f"{counted(len(nodes), 'node')} ({counted(leaves, 'leaf', 'leaves')}), {counted(len(edges), 'edge')}"
     return f"{told}; {spell_bytes(saved_bytes)} kept for backward"
-
-
-def spell_bytes(count: int) -> str:
-    """A readable size: ``"512 B"``, ``"1.5 KB"``, ``"12 MB"``; a KB is 1024 bytes."""
-    if count < 1024:
-        return f"{count} B"
-    size = float(count)
-    for unit in ("KB", "MB", "GB", "TB"):
-        size /= 1024
-        if size < 999.5 or unit == "TB":
-            return f"{size:.{1 if size < 9.95 else 0}f} {unit}".replace(".0 ", " ")
-    raise AssertionError("unreachable")
 
 
 def _checked(tensors: tuple[Tensor, ...], names: dict[str, Tensor], max_nodes: int, theme: str) -> Session:
@@ -206,8 +195,7 @@ class _Plan:
             below.append("freed")
             about.append("what it kept was freed by an earlier backward, or is computed again (checkpoint)")
         if node["line"]:
-            file, _, number = node["line"].rpartition(":")
-            below.append(shorten(f"{_base(file)}:{number}", LINE_LENGTH))
+            below.append(shorten(_base(node["line"]), LINE_LENGTH))
             about.append(f"at {node['line']}")
         if below:
             lines.append(" · ".join(below))
@@ -314,7 +302,3 @@ def _told(node: dict[str, Any]) -> str:
 def _base(file: str) -> str:
     """The last part of a path in any system's notation."""
     return file.replace("\\", "/").rpartition("/")[2]
-
-
-def _counted(count: int, one: str, many: str = "") -> str:
-    return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -6,14 +6,16 @@ import functools
 import random
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, ParamSpec, Protocol, TypeVar, overload
 from weakref import WeakSet
 
 import numpy as np
 
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError
 
+from ..context.call_sites import shown_file, spell_place
 from ..context.default_device import PLACES
+from ..context.displayed import DisplayedDict, DisplayedText
 from ..context.modes import MODES
 from ..graph.forward_levels import OPEN
 from ..graph.graph_mirror import next_seq
@@ -181,10 +183,10 @@ class CompiledFunction(Generic[Given, Returned]):
     def stats(self) -> dict[str, Any]:
         """How many calls were replayed, how often the body ran, how many kinds of calls are recorded; and why the body
         ran where it was not to be recorded: reasons with their counts."""
-        return {
+        return CallCounts({
             "replayed": self._replayed, "ran": self._ran, "recorded": self._recorded,
             "variants": sum(map(len, self._variants.values())), "reasons": dict(self._reasons),
-        }  # fmt: skip
+        })  # fmt: skip
 
     def explain(self) -> str:
         """:meth:`stats` in words."""
@@ -193,10 +195,20 @@ class CompiledFunction(Generic[Given, Returned]):
             f"{sum(map(len, self._variants.values()))} kinds of calls are recorded"
         ]
         lines += [f"  {count} x not recorded: {reason}" for reason, count in self._reasons.most_common()]
-        return "\n".join(lines)
+        return DisplayedText("\n".join(lines))
+
+    def _repr_html_(self) -> str:
+        return DisplayedText(self.explain())._repr_html_()
 
     def __repr__(self) -> str:
         return f"<compiled {self._name}>"
+
+
+class CallCounts(DisplayedDict):
+    """What :meth:`CompiledFunction.stats` returns."""
+
+    __slots__ = ()
+    title: ClassVar[str] = "compiled function"
 
 
 _all: WeakSet[CompiledFunction[..., Any]] = WeakSet()
@@ -294,7 +306,8 @@ def _beyond(watch: PurityCheck, state: ReachableState) -> str | None:
     for code in watch.codes:
         if code not in state.codes:
             return (
-                f"it runs {code.co_name} ({code.co_filename}:{code.co_firstlineno}), which it cannot be seen to reach"
+                f"it runs {code.co_name} ({spell_place(shown_file(code.co_filename), code.co_firstlineno)}), "
+                "which it cannot be seen to reach"
             )
         if state.optimizers and not _LOOKS.isdisjoint(code.co_names):
             return f"{code.co_name} looks at an optimizer's numbers, which the next step may change"

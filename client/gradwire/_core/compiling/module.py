@@ -41,4 +41,5 @@ class CompiledModule(Module):
 
     def explain(self) -> str:
         """See :meth:`gradwire._core.compiling.CompiledFunction.explain`."""
-        return str(self.__dict__["_compiled"].explain())
+        found: str = self.__dict__["_compiled"].explain()
+        return found

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..context.call_sites import PACKAGE
+from ..context.call_sites import PACKAGE, shown_file, spell_place
 
 OURS, LIBRARY, PROGRAM = range(3)
 
@@ -107,10 +107,8 @@ class PurityCheck:
                 return
             owner = getattr(arg, "__self__", None)
             inside = getattr(arg, "__module__", None) or type(owner).__qualname__
-            self.reason = (
-                f"it calls {inside}.{arg.__name__} ({frame.f_code.co_filename}:{frame.f_lineno}), which may look at "
-                "the world or change it"
-            )
+            place = spell_place(shown_file(frame.f_code.co_filename), frame.f_lineno)
+            self.reason = f"it calls {inside}.{arg.__name__} ({place}), which may look at the world or change it"
 
 
 def _generated_by_us(frame: FrameType) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import re
 import sys
 from collections import OrderedDict, deque
 from pathlib import Path
@@ -32,6 +33,19 @@ def count_as_inside(*beginnings: str) -> None:
     INSIDE.beginnings += beginnings
     INSIDE.clear()
 
+
+def count_notebook_as_inside() -> None:
+    """Take the frames of a notebook's kernel, if there is one, for gradwire's own: what a display reads is read by the
+    cell's line."""
+    if "IPython" not in sys.modules or _notebook:
+        return
+    files = [Path(str(sys.modules[name].__file__)) for name in _KERNEL if name in sys.modules]
+    _notebook.extend(str(file.parent if file.stem == "__init__" else file) for file in files)
+    count_as_inside(*_notebook)
+
+
+_KERNEL: Final = ("IPython", "ipykernel", "traitlets", "decorator")
+_notebook: list[str] = []
 
 Line = tuple[Any, int]
 """A code object and an instruction in it: cheap to note, and spelled out when it is needed."""
@@ -95,7 +109,8 @@ def user_call() -> tuple[Any, int, str]:
         code = frame.f_code
         if not INSIDE[code.co_filename] or frame.f_back is None:
             return code, frame.f_lasti, name
-        name = _called(frame, name) if code.co_name == "function" else code.co_name
+        if not code.co_filename.startswith(tuple(_notebook)):
+            name = _called(frame, name) if code.co_name == "function" else code.co_name
         frame = frame.f_back
 
 
@@ -113,15 +128,16 @@ def user_stack(most: int = 64) -> list[str]:
     while frame is not None and len(found) < most:
         code = frame.f_code
         if not INSIDE[code.co_filename]:
-            found.append(f"{code.co_filename}({frame.f_lineno}): {code.co_name}")
+            found.append(spell_call(shown_file(code.co_filename), frame.f_lineno, code.co_name))
         frame = frame.f_back
     return found
 
 
 def place_of(line: Line) -> tuple[str, int, str]:
-    """The file, the number of the line in it, and what stands there (empty where the file cannot be read)."""
+    """The file or the notebook's cell, the number of the line in it, and what stands there (empty where the file cannot
+    be read)."""
     name, number = _place(line)
-    return name, number, linecache.getline(name, number).strip()
+    return shown_file(name), number, linecache.getline(name, number).strip()
 
 
 def user_depth() -> int:
@@ -134,18 +150,58 @@ def user_depth() -> int:
     return depth
 
 
+_CELL: Final = re.compile(r"cell \d+")
+_OLD_CELL: Final = re.compile(r"ipython-input-(\d+)-")
+"""In the names of older IPythons and of Colab, which number their cells themselves."""
+
+
+def shown_file(name: str) -> str:
+    """A file's name for people: that of a notebook's cell is ``cell 3``, by the number it was last run with."""
+    if "IPython" not in sys.modules:
+        return name
+    running = running_ipython()
+    describe = getattr(getattr(running, "compile", None), "format_code_name", None)
+    described = describe(name) if describe is not None else None
+    number = _OLD_CELL.search(name) if described is None else re.search(r"(\d+)", described[1])
+    return name if number is None else f"cell {number[1]}"
+
+
+def near_file(file: str) -> str:
+    """A path as one reads it: from the working directory, where it is below that."""
+    try:
+        return str(Path(file).relative_to(Path.cwd()))
+    except (ValueError, OSError):
+        return file
+
+
+def running_ipython() -> Any:
+    """The shell of IPython that this process runs, a notebook's kernel for instance; ``None`` without one."""
+    find = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    return None if find is None else find()
+
+
+def spell_place(file: str, number: int) -> str:
+    """``file:line``, or ``cell 3, line 2``, of what :func:`place_of` and :func:`shown_file` name."""
+    return f"{file}, line {number}" if _CELL.fullmatch(file) else f"{file}:{number}"
+
+
+def spell_call(file: str, number: int, function: str) -> str:
+    """A frame as PyTorch's profiler writes it, ``file(line): function``; for a cell, ``cell 3, line 2: function``."""
+    return f"{file}, line {number}: {function}" if _CELL.fullmatch(file) else f"{file}({number}): {function}"
+
+
 def spell_line(line: Line | None) -> str:
-    """``file:line`` of what :func:`user_line` returned."""
+    """``file:line`` of what :func:`user_line` returned; ``cell 3, line 2`` in a notebook."""
     if line is None:
         return "an unknown line"
-    return "{}:{}".format(*_place(line))
+    name, number = _place(line)
+    return spell_place(shown_file(name), number)
 
 
 def quote_line(line: Line) -> str:
-    """``file:line``, and below it what stands there, where the file can be read."""
-    name, number = _place(line)
-    text = linecache.getline(name, number).strip()
-    return f"{name}:{number}" + (f"\n    {text}" if text else "")
+    """What :func:`spell_line` says, and below it what stands there, where the file can be read."""
+    name, number, text = place_of(line)
+    return spell_place(name, number) + (f"\n    {text}" if text else "")
 
 
 def _place(line: Line) -> tuple[str, int]:

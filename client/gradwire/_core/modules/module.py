@@ -429,6 +429,12 @@ class Module(Hooked, Stateful):
         entries = [f"({name}): {indented(repr(module))}" for name, module in self._modules.items()]
         return bracketed(self._get_name(), extra.split("\n") if extra else [], entries)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a tree that folds."""
+        from .html_tree import module_html
+
+        return module_html(self)
+
 
 class _Shallow:
     """Applies a function to one module's own members, not to those below."""

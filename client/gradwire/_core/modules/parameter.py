@@ -13,6 +13,7 @@ from ..dispatch.dispatch import call, run
 from ..dispatch.overrides import refuses_overrides
 from ..graph.recorded_call import entry_of
 from ..surface.creation import empty
+from ..surface.representation import FORMS
 from ..tensor.printing import format_parameter
 from ..tensor.tensor import NO_GRAD, Tensor
 
@@ -82,6 +83,9 @@ if TYPE_CHECKING:
     _Made = Tensor  # so is what the class makes, which itself has nothing of it
 else:
     _Made = object
+
+
+FORMS[Parameter.__repr__] = format_parameter
 
 
 class _BufferType(type):

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from operator import itemgetter
-from pathlib import Path
 from time import perf_counter_ns
 from typing import Any, Final
 
-from ..context.call_sites import place_of, user_call
+from ..context.call_sites import near_file, place_of, spell_place, user_call
+from ..context.quantities import spell_seconds
 
 LINES_KEPT: Final = 10_000
 """Lines that are counted apart. A program that makes more of them by ``exec`` has the rest counted together."""
@@ -28,6 +28,7 @@ HINTS: Final = {
     "item": TOGETHER, "tolist": TOGETHER, "numpy": TOGETHER, "__array__": TOGETHER, "__float__": TOGETHER,
     "__int__": TOGETHER, "__complex__": TOGETHER, "__index__": TOGETHER, "__format__": TOGETHER,
     "__repr__": "print less often, or print numbers that gradwire.fetch brought together",
+    **dict.fromkeys(("_repr_mimebundle_", "_repr_html_"), "a display of a tensor is one round trip"),
     "__bool__": DECIDE, "__contains__": DECIDE, "equal": DECIDE, "allclose": DECIDE, "is_nonzero": DECIDE,
     "shape": SHAPE, "size": SHAPE, "numel": SHAPE, "dim": SHAPE, "ndim": SHAPE, "__len__": SHAPE,
     "__iter__": SHAPE,
@@ -41,6 +42,7 @@ SPELLED: Final = {
     "__float__": "float()", "__int__": "int()", "__complex__": "complex()", "__index__": "an index",
     "__array__": "a NumPy function", "__contains__": "in", "__len__": "len()", "__iter__": "iteration",
     "shape": ".shape", "ndim": ".ndim", "grad": ".grad",
+    **dict.fromkeys(("_repr_mimebundle_", "_repr_html_"), "a notebook's display"),
 }  # fmt: skip
 """What a program wrote where the method has another name."""
 
@@ -104,7 +106,7 @@ class WaitingLine:
     """A line that waited. Times in seconds.
 
     Attributes:
-        file, line, source: where it is, and what stands there.
+        file, line, source: where it is, and what stands there; a notebook's cell is the file ``cell 3``.
         what: what it called: ``item``, ``print() or repr()``, ``.shape``; ``backpressure`` where it was recording, and
             ``profiler`` where it asked a profile for results, neither of which is a round trip.
         count: how often it waited.
@@ -181,7 +183,7 @@ class Report:
                 "server": f"{100 * line.server / line.waited:.0f} %" if line.waited else "",
                 "bytes": f"{line.received:,}",
             }  # fmt: skip
-            place = f"[bold]{escape(_near(line.file))}:{line.line}[/bold]"
+            place = f"[bold]{escape(spell_place(near_file(line.file), line.line))}[/bold]"
             table.add_row(
                 f"{place}\n{escape(line.source)}\n[dim]{escape(line.what)}[/dim]",
                 *(cells[name] for name in shown),
@@ -205,24 +207,13 @@ class Report:
         Console(file=written, width=max(columns, 80), color_system=None).print(table)
         return "\n".join(line.rstrip() for line in written.getvalue().splitlines())
 
+    def _repr_html_(self) -> str:
+        from .report_html import report_html
+
+        return report_html(self)
+
     def __repr__(self) -> str:
         return f"<{self.count} round trips on {len(self.lines)} lines, {self.waited:.3f} s>"
-
-
-def _near(file: str) -> str:
-    """A path as one reads it: from the working directory, where it is below that."""
-    try:
-        return str(Path(file).relative_to(Path.cwd()))
-    except (ValueError, OSError):
-        return file
-
-
-def spell_seconds(seconds: float) -> str:
-    """A time with a unit that suits it."""
-    for unit, factor in (("s", 1.0), ("ms", 1e3)):
-        if seconds * factor >= 1:
-            return f"{seconds * factor:.2f} {unit}"
-    return f"{seconds * 1e6:.0f} us"
 
 
 def report(counted: Iterable[dict[Key, list[int]]]) -> Report:

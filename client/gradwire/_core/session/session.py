@@ -28,6 +28,7 @@ from ..wire.connection import HEARTBEAT_S
 from ..wire.link import Link
 from ..wire.rest import RestClient
 from ..wire.retry import PATIENCE_S
+from .displayed_facts import SessionCounts, SessionMemory, session_html
 from .frame_builder import FrameBuilder
 from .read_ahead import ReadAhead
 from .round_trips import Report, Waits, report
@@ -263,11 +264,11 @@ class Session:
         given up for the gateway's relay.
         """
         builder, kept, link = self.builder, self.kept_uploads, self.link.stats()
-        return {
+        return SessionCounts({
             "frames": builder.sent_frames, "ops": builder.sent_ops, **link,
             "bytes_per_frame": link["bytes_sent"] // max(builder.sent_frames, 1),
             "uploads_skipped": kept.skipped, "upload_bytes_skipped": kept.skipped_bytes, "uploads_kept": len(kept),
-        }  # fmt: skip
+        })  # fmt: skip
 
     def round_trip_report(self) -> Report:
         """Which lines of the program waited for the server since the session was opened here, and for how long."""
@@ -286,8 +287,7 @@ class Session:
         ``peak_bytes`` was the most that was live at once; ``limit_bytes`` is the session's limit.
         """
         self.synchronize()
-        found: dict[str, int] = self.rest.get(f"/v1/sessions/{self.id}/memory")
-        return found
+        return SessionMemory(self.rest.get(f"/v1/sessions/{self.id}/memory"))
 
     def reset_peak_memory(self) -> None:
         """Forget the peak of :meth:`memory`: it becomes what is live once everything recorded so far is done."""
@@ -421,6 +421,10 @@ class Session:
 
     def __repr__(self) -> str:
         return f"<gradwire session {self.id} at {self.url}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: what the session holds, asked of the server once."""
+        return session_html(self)
 
     if TYPE_CHECKING:  # attached from above
 

@@ -119,6 +119,10 @@ class Attached:
         """The memory of a tensor as one of a subclass, without its history."""
     def _nnz(self, **kwargs: Any) -> NoReturn:
         """Not supported: there are no sparse tensors."""
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows. It costs a round trip; ``None`` where the summary cannot be computed."""
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """What a notebook shows, as HTML and as text. Both come from one round trip."""
     def _typed_storage(self) -> TypedStorage:
         """Its memory as numbers of its dtype."""
     def _values(self, **kwargs: Any) -> NoReturn:

@@ -88,6 +88,11 @@ def get_printoptions() -> dict[str, Any]:
     return asdict(_current)
 
 
+def current_options() -> PrintOptions:
+    """The options in force, as a copy."""
+    return replace(_current)
+
+
 @contextmanager
 def printoptions(
     precision: int | None = None,

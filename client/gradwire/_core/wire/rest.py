@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 TRIES: Final = 8
 TRYING_S: Final = 20.0
 CANCEL_PATIENCE_S: Final = 2.0
+GLANCE_S: Final = 3.0
 FILE_PATIENCE_S: Final = 600.0
 """How long a server may take to export or import a session."""
 
@@ -46,6 +47,10 @@ class RestClient:
     def get(self, path: str) -> Any:
         """GET a path and decode the JSON answer."""
         return self._safely("GET", path, patience_s=self._patience)
+
+    def glance(self, path: str) -> Any:
+        """GET a path once, with a short timeout: for what is merely looked at."""
+        return self._request("GET", path, None, None, GLANCE_S)
 
     def delete(self, path: str) -> None:
         """DELETE a path. Retried only a few times: programs do this at their end, and sessions expire anyway."""
