@@ -19,7 +19,6 @@ class Section:
     """A section: its title, and pages as paths in the manual without ending, in order."""
 
     title: str
-    about: str
     pages: tuple[str, ...]
 
 
@@ -55,7 +54,7 @@ def navigation() -> Navigation:
     others = sorted(written() - set(named))
     return Navigation(
         tuple(
-            Section(each["title"], each["about"], (*each["pages"], *(others if each.get("others") else ())))
+            Section(each["title"], (*each["pages"], *(others if each.get("others") else ())))
             for each in declared["section"]
         ),
         elsewhere,

@@ -16,6 +16,8 @@ from .navigation import Navigation, navigation
 DOCS: Final = REPOSITORY / "docs"
 DATA: Final = (".json", ".svg", ".png")
 """Endings of files of docs/ that pages may link to or show."""
+GENERATED: Final = ("api/index.rst", "http-api.md", "commands.md")
+"""Pages that the start page leads to, and that are no files of docs/."""
 _HEADER: Final = re.compile(r"\A<!--.*?-->\n+", re.DOTALL)
 
 
@@ -29,18 +31,17 @@ def _home(listed: Navigation) -> str:
 
 def _files(listed: Navigation) -> Iterator[tuple[str, str | Path]]:
     """Every file of the tree: its path, and its text or the file that it is a copy of."""
-    pages = {path: f"{path.relative_to(DOCS).as_posix()}" for path in DOCS.rglob("*.md")}
-    pages |= {path: path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*") if path.suffix in DATA}
+    pages = {path: path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*") if path.suffix in (".md", *DATA)}
+    del pages[DOCS / "ops.md"]
     pages |= {path: f"{page}.md" for page, path in listed.elsewhere.items()}
-    pages[REPOSITORY / "README.md"] = "index.md"
+    targets = pages | {DOCS / name: name for name in GENERATED} | {REPOSITORY / "README.md": "index.md"}
     ops = operations.anchors()
     for path, name in pages.items():
         if path.suffix in DATA:
             yield name, path
-        elif path.name != "README.md" or path in listed.elsewhere.values():
-            if path != DOCS / "ops.md":
-                text = _home(listed) if path == DOCS / "index.md" else path.read_text(encoding="utf-8")
-                yield name, links.rewritten(_HEADER.sub("", text), path, name.removesuffix(".md"), pages, ops)
+        else:
+            text = _home(listed) if path == DOCS / "index.md" else path.read_text(encoding="utf-8")
+            yield name, links.rewritten(_HEADER.sub("", text), path, name.removesuffix(".md"), targets, ops)
     for page, text in operations.pages():
         yield f"{page}.md", text
     for page, text in python_api.pages():
