@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from html.parser import HTMLParser
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
@@ -136,12 +138,12 @@ def test_anyone_gets_the_manual_with_a_strict_policy(served: LiveServer) -> None
     ],
 )  # fmt: skip
 def test_nothing_outside_of_the_site_is_served(served: LiveServer, path: str) -> None:
-    with httpx.Client() as http:
-        request = http.build_request("GET", f"{served.url}/manual/")
-        request.url = request.url.copy_with(raw_path=f"/manual/{path}".encode())
-        answer = http.send(request)
-    assert answer.status_code == 404, answer.text[:200]
-    assert answer.json()["code"] == "not_found"
+    connection = HTTPConnection(urlsplit(served.url).netloc, timeout=30)  # httpx would resolve the dots
+    connection.request("GET", f"/manual/{path}")
+    answer = connection.getresponse()
+    told = json.loads(answer.read())
+    connection.close()
+    assert (answer.status, told["code"]) == (404, "not_found"), told
 
 
 def test_a_link_in_the_folder_is_not_followed(tmp_path: Path) -> None:
@@ -205,4 +207,4 @@ def test_pages_open_and_searches_find_in_a_browser(
     assert narrow["result"] is True
 
 
-OPENED = ("index.html", "ops/matrix.html", "api/gradwire.Tensor.html", "http-api.html", "search.html")
+OPENED = ("index.html", "ops/matrix.html", "api/gradwire.Tensor.html", "http-api.html", "tutorials/remote-gpu.html")
