@@ -102,10 +102,18 @@ def _rows() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     for title, beginnings in SECTIONS:
         members = [row for row in METRICS if row.name not in taken and row.name.startswith(beginnings)]
         taken |= {row.name for row in members}
-        yield title, [
-            _panel(row.name.removesuffix("_total").replace("_", " ").capitalize(), row.text, _unit(row), [*_targets(row)])
-            for row in members
-        ]
+        yield (
+            title,
+            [
+                _panel(
+                    row.name.removesuffix("_total").replace("_", " ").capitalize(),
+                    row.text,
+                    _unit(row),
+                    [*_targets(row)],
+                )
+                for row in members
+            ],
+        )
 
 
 def dashboard() -> str:

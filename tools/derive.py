@@ -20,8 +20,8 @@ differences.md   the same                                its derived part: the r
 Beside these pages of docs/, the ``.pyi`` files of the client are what :mod:`tools.stubs` finds of its namespaces, and
 :mod:`tools.typescript` derives the TypeScript client's table, types and errors. The protocol's ``storage_dtypes.py``
 is what :mod:`tools.storage_dtypes` finds in PyTorch, the client's ``aten_names.py`` what :mod:`tools.aten_names`
-does. ``docker/grafana/dashboard.json`` is what :mod:`tools.dashboard` makes of the metrics. The conformance vectors of ``protocol/vectors`` are what :mod:`tools.vectors` makes of the protocol and the
-engine.
+does. ``docker/grafana/dashboard.json`` is what :mod:`tools.dashboard` makes of the metrics. The conformance vectors of
+``protocol/vectors`` are what :mod:`tools.vectors` makes of the protocol and the engine.
 """
 
 from __future__ import annotations

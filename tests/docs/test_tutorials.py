@@ -297,7 +297,9 @@ def test_an_operator_runs_a_server_in_a_container(tmp_path: Path) -> None:
         session = shell(SESSION, tree, where | session_variables(port, keys["api_keys:"]))
         run("stop")
         wait_until_ready(port)
-        again = shell(RETURN.format(session=session.split()[-1]), tree, where | session_variables(port, keys["api_keys:"]))
+        again = shell(
+            RETURN.format(session=session.split()[-1]), tree, where | session_variables(port, keys["api_keys:"])
+        )
         assert again.strip() == "[1.0, 2.0]", again
     finally:
         os.kill(int((state / "pid").read_text()), signal.SIGTERM)

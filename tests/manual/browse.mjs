@@ -19,6 +19,7 @@ try {
     const context = await browser.newContext({
       viewport: { width: step.width ?? 1280, height: step.height ?? 900 },
       colorScheme: step.dark ? "dark" : "light",
+      reducedMotion: "reduce",
     });
     const page = await context.newPage();
     page.setDefaultTimeout(120_000);

@@ -13,12 +13,12 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 import httpx
 import pytest
+from tools.manual.navigation import navigation
 
 from gradwire_protocol.table import TABLE
 from gradwire_server.http.manual_site import TYPES, Manual
 from gradwire_server.http.static_files import FOLDER as OTHER_FOLDER
 from tests.live_server import LiveServer, live_server
-from tools.manual.navigation import navigation
 
 pytestmark = pytest.mark.xdist_group("manual")
 LARGEST = 60_000_000
@@ -51,9 +51,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def pages(site: Path) -> dict[str, Page]:
-    return {
-        path.relative_to(site).as_posix(): Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")
-    }
+    return {path.relative_to(site).as_posix(): Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
 
 
 def test_every_page_of_the_navigation_is_there_and_in_every_sidebar(site: Path, pages: dict[str, Page]) -> None:
@@ -99,7 +97,13 @@ def test_every_op_has_an_entry_with_signature_and_gradient(site: Path) -> None:
 
 def test_the_python_api_has_what_programs_use(site: Path) -> None:
     api = "".join(path.read_text(encoding="utf-8") for path in (site / "api").glob("*.html"))
-    for name in ("gradwire.matmul", "gradwire.Tensor.sum", "gradwire.nn.Linear", "gradwire.optim.Adam", "gradwire.connect"):
+    for name in (
+        "gradwire.matmul",
+        "gradwire.Tensor.sum",
+        "gradwire.nn.Linear",
+        "gradwire.optim.Adam",
+        "gradwire.connect",
+    ):
         assert f'id="{name}"' in api, name
 
 
@@ -133,8 +137,8 @@ def test_anyone_gets_the_manual_with_a_strict_policy(served: LiveServer) -> None
 @pytest.mark.parametrize(
     "path",
     [
-        "../manual_site.py", "..%2fmanual_site.py", "%2e%2e/manual_site.py", "_static/../../manual_site.py", "/etc/passwd",
-        "%2fetc%2fpasswd", "..%5cmanual_site.py", "index.html%00", "../../v1/sessions", ".buildinfo", "a" * 3000,
+        "../manual_site.py", "..%2fmanual_site.py", "%2e%2e/manual_site.py", "_static/../../manual_site.py",
+        "/etc/passwd", "%2fetc%2fpasswd", "..%5cmanual_site.py", "index.html%00", "../../v1/sessions", ".buildinfo", "a" * 3000,
     ],
 )  # fmt: skip
 def test_nothing_outside_of_the_site_is_served(served: LiveServer, path: str) -> None:

@@ -6,10 +6,10 @@ import json
 import re
 
 import httpx
+from tools.dashboard import FILE, dashboard
 
 from gradwire_server.observability.metrics import METRICS, PREFIX
 from tests.live_server import LiveServer, live_server
-from tools.dashboard import FILE, dashboard
 
 
 def queries() -> list[str]:

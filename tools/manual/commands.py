@@ -52,5 +52,7 @@ def page() -> str:
     lines += _command("gradwire", typer.main.get_command(client), 2)
     server = parser()
     server.formatter_class = partial(argparse.HelpFormatter, width=100)
-    lines.append(f"\n## gradwire-server\n\n```text\n{server.format_help()}```\n\n[Settings](settings.md) lists the variables.")
+    lines.append(
+        f"\n## gradwire-server\n\n```text\n{server.format_help()}```\n\n[Settings](settings.md) lists the variables."
+    )
     return "\n".join(lines) + "\n"

@@ -62,7 +62,9 @@ def _operation(method: str, path: str, told: dict[str, Any]) -> Iterator[str]:
     if told.get("parameters"):
         yield "| parameter | type | meaning |\n|---|---|---|"
         for each in told["parameters"]:
-            yield _rows(f"{each['name']}` in `{each['in']}", each["schema"], each["required"], each.get("description", ""))
+            yield _rows(
+                f"{each['name']}` in `{each['in']}", each["schema"], each["required"], each.get("description", "")
+            )
         yield ""
     for media, body in told.get("requestBody", {}).get("content", {}).items():
         yield f"* Body, `{media}`: {_type(body.get('schema', {}))}"

@@ -27,6 +27,20 @@ EXAMPLES: Final = 4
 LONG: Final = 60
 """Characters of an argument that an example shows."""
 
+INTRODUCTION: Final = """\
+# Operations
+
+{} operations and {} in-place forms, by family. A signature is the schema of a record in a frame: arguments travel in this
+order, trailing defaults may be left out, tensors are references ([protocol](../protocol.md)). The same as JSON is
+[ops.json](../ops.json), or what `GET /v1/ops` answers. [How much of PyTorch this covers](coverage.md) is a page of its
+own.
+
+Each entry has the signature, what it computes, examples of shapes and dtypes (what the op's rule answers, as
+`dtype[shape]`; `?` depends on data), and the gradient as the engine computes it. Functions that it calls stand in
+`engine/gradwire_engine/ops`. The engine sums gradients over broadcast dimensions and casts them to the operand's dtype.
+
+"""
+
 
 def page_of(family: str) -> str:
     """The path of a family's page in the manual."""
@@ -100,8 +114,14 @@ def _shapes(op: Op) -> Iterator[str]:
             if param.required or encoded_default(param.default) != value
         ]
         short = [text if len(text) <= LONG else text[: LONG - 1] + "…" for text in shown]
-        answers = ", ".join(f"{dtype}{['?' if n < 0 else n for n in shape]}".replace("'", "") for dtype, shape in results)
-        yield f"| `{', '.join(short)}` | `{answers}` |".replace("|", "\\|").replace("\\| `", "| `").replace("` \\|", "` |")
+        answers = ", ".join(
+            f"{dtype}{['?' if n < 0 else n for n in shape]}".replace("'", "") for dtype, shape in results
+        )
+        yield (
+            f"| `{', '.join(short)}` | `{answers}` |".replace("|", "\\|")
+            .replace("\\| `", "| `")
+            .replace("` \\|", "` |")
+        )
     yield ""
 
 
@@ -136,7 +156,8 @@ def _rule(function: Callable[..., Any]) -> str:
             continue
         arguments = [argument.arg for argument in node.args.args]
         if tuple(arguments) == code.co_varnames[: code.co_argcount]:
-            return f"lambda {', '.join(arguments)}: {ast.get_source_segment(text, node.body)}"
+            expression = textwrap.dedent(f"{' ' * node.body.col_offset}{ast.get_source_segment(text, node.body)}")
+            return f"lambda {', '.join(arguments)}: {expression}"
     return ""
 
 
@@ -145,19 +166,31 @@ def _gradient(op: Op) -> Iterator[str]:
     entry = ROWS.get(op.name)
     if entry is None or not (entry.rules or entry.joint):
         return
-    yield "**Gradient**, as the engine computes it (`g` is the gradient of the result, `s` has what was saved):\n"
+    yield "**Gradient** (`g` is the gradient of the result, `s` has what was saved and the arguments):\n"
     if entry.joint is not None:
         saved = ", ".join(f"`{name}`" for name in entry.saves) or "nothing"
         yield f"All operands together; saves {saved}.\n"
         yield f"```python\n{_rule(entry.joint)}\n```\n"
-    written: dict[str, list[str]] = {}
+    short, long = [], []
     for operand, (saves, function) in entry.rules.items():
-        saved = ", ".join(f"`{name}`" for name in saves) or "nothing"
-        written.setdefault(_rule(function), []).append(f"`{operand}` (saves {saved})")
-    for source, operands in written.items():
-        yield f"For {', '.join(operands)}:\n"
-        if source:
-            yield f"```python\n{source}\n```\n"
+        source = _rule(function)
+        saved = f"  # saves {', '.join(saves)}" if saves else ""
+        if source.startswith("lambda s, g: "):
+            expression = source.removeprefix("lambda s, g: ")
+            between = f"grad_{operand} = " if "\n" not in expression else f"grad_{operand} = \\\n    "
+            short.append(f"{between}{expression}{saved}")
+        elif source:
+            short.append(f"grad_{operand} = {name_of(function)}(s, g){saved}")
+            if source not in long:
+                long.append(source)
+    if short:
+        code = "\n".join(short + ([""] if long else []) + long)
+        yield f"```python\n{code}\n```\n"
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """How the example calls a rule that is no expression: by its name, a lambda by a word."""
+    return "rule" if function.__name__ == "<lambda>" else function.__name__
 
 
 def pages() -> Iterator[tuple[str, str]]:
@@ -177,12 +210,6 @@ def pages() -> Iterator[tuple[str, str]]:
     hidden = "\n".join(["```{toctree}\n:hidden:\n", *grouped, "coverage", "```"])
     yield (
         "ops/index",
-        f"# Operations\n\n{sum(map(len, grouped.values()))} operations and {forms} in-place forms, by family. A "
-        "signature is the schema of a record in a frame: arguments travel in this order, trailing defaults may be left "
-        "out, tensors are references ([protocol](../protocol.md)). The same as JSON is [ops.json](../ops.json), or what "
-        "`GET /v1/ops` answers. [How much of PyTorch this covers](coverage.md) is a page of its own.\n\nEach entry has "
-        "the signature, what it computes, examples of shapes and dtypes (what the op's rule answers, as "
-        "`dtype[shape]`; `?` depends on data), and the gradient as the engine computes it. The engine sums gradients "
-        "over broadcast dimensions and casts them to the operand's dtype.\n\n" + "\n".join(listed) + f"\n\n{hidden}\n",
+        INTRODUCTION.format(sum(map(len, grouped.values())), forms) + "\n".join(listed) + f"\n\n{hidden}\n",
     )
     yield "ops/coverage", "\n".join(coverage.section()).replace("\n## ", "# ", 1) + "\n"

@@ -147,7 +147,9 @@ def _class(name: str, owner: type, functions: dict[str, Any]) -> str:
             # Of a method that is also a function, the page of the function has the details.
             known = method in functions and owner.__name__ == "Tensor"
             more = f"   See :py:func:`gradwire.{method}`.\n\n" if known else ""
-            text = f".. py:method:: {method}{_signature(plain)}\n\n{_body(value, 'method', method, short=known)}\n{more}"
+            text = (
+                f".. py:method:: {method}{_signature(plain)}\n\n{_body(value, 'method', method, short=known)}\n{more}"
+            )
         lines.append(textwrap.indent(text, "   "))
     return "\n".join(lines) + "\n"
 
@@ -214,5 +216,7 @@ def pages() -> Iterator[tuple[str, str]]:
         f"{_heading('Python API', '=')}\nThe public modules of the client, from their signatures and docstrings. "
         "Programs import it as ``import gradwire as torch``; names that PyTorch has mean what they mean there, and "
         ":doc:`/differences` and :doc:`/missing-names` say where not.\n\n"
-        f"The functions of ``gradwire`` itself: {functions}.\n\n" + "\n".join(rows) + f"\n\n.. toctree::\n   :hidden:\n\n{tree}\n",
+        f"The functions of ``gradwire`` itself: {functions}.\n\n"
+        + "\n".join(rows)
+        + f"\n\n.. toctree::\n   :hidden:\n\n{tree}\n",
     )

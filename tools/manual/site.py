@@ -46,6 +46,7 @@ SETTINGS: Final[dict[str, Any]] = {
         "light_css_variables": COLORS, "dark_css_variables": DARK, "navigation_with_keys": True,
         "top_of_page_buttons": [],
     },
+    "html_favicon": "favicon.svg",
     "html_copy_source": False,
     "html_show_sourcelink": False,
     "html_show_sphinx": False,
@@ -116,10 +117,10 @@ def _separate(site: Path) -> None:
     for page in site.rglob("*.html"):
         root = "../" * (len(page.relative_to(site).parts) - 1) + "_static/"
         text = page.read_text(encoding="utf-8")
-        text = _SCRIPT.sub(lambda found: script.format(root + kept(found[1], "js")), text)
+        text = _SCRIPT.sub(lambda found, root=root: script.format(root + kept(found[1], "js")), text)
         text = _STYLED.sub(classed, text)
         text = text.replace("</head>", sheet.format(f"{root}elements.css") + "</head>", 1)
-        text = _STYLE.sub(lambda found: sheet.format(root + kept(found[1], "css")), text)
+        text = _STYLE.sub(lambda found, root=root: sheet.format(root + kept(found[1], "css")), text)
         page.write_text(text, encoding="utf-8")
     elements = "\n".join(f".{name} {{ {style} }}" for name, style in sorted(rules.items()))
     (static / "elements.css").write_text(f"{elements}\n", encoding="utf-8")
