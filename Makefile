@@ -19,7 +19,7 @@ NODE_PATH_FIRST := PATH="$(abspath $(BIN)):$$PATH"
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo kernels test shadow torch-device soak lint format derive coverage docs bench bench-peers libraries gpu gpu-wheels image image-test image-soak clean
+.PHONY: help setup setup-demo demo kernels test shadow torch-device soak lint format derive coverage docs manual bench bench-peers libraries gpu gpu-wheels image image-test image-soak clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -40,7 +40,7 @@ $(BIN)/python:
 		     "(Debian and Ubuntu: apt-get install python3-venv) and run make again" >&2; exit 1; }
 
 $(FULL): $(PINS) | $(BIN)/python
-	$(PIP) install -e '.[server,cluster,test,dev]' -c constraints.txt
+	$(PIP) install -e '.[server,cluster,test,dev,docs]' -c constraints.txt
 	@touch $(FULL) $(DEMO)
 
 $(DEMO): $(PINS) | $(BIN)/python
@@ -103,6 +103,10 @@ coverage: $(FULL)  ## measure all entries of torch's databases and write the rec
 
 docs: derive  ## same as derive (includes the generated pages under docs/)
 
+# The server shows it under /manual. Wheels and images that are built afterwards contain it.
+manual: $(FULL)  ## build the manual, with search, from docs/ and the packages
+	$(BIN)/python -m tools.manual $(ARGS)
+
 bench: $(FULL) kernels  ## run the benchmarks: make bench ARGS='mlp gpt --rounds 9'
 	$(BIN)/python -m benchmarks $(ARGS)
 
@@ -130,7 +134,7 @@ gpu-wheels: $(BIN)/python  ## fetch what a GPU machine without network lacks, fo
 		-d $(GPU_WHEELS) -c constraints.txt -r tests/gpu/wheels.txt
 
 # See docs/deploying.md. BASE_IMAGE=...@sha256:... pins the base image.
-image:  ## build the CPU server's image, gradwire:cpu
+image: manual  ## build the CPU server's image, gradwire:cpu, with the manual
 	docker build -f docker/cpu.Dockerfile -t gradwire:cpu $(if $(BASE_IMAGE),--build-arg BASE_IMAGE=$(BASE_IMAGE)) .
 
 image-test: $(DEMO)  ## build the image and test it in a container (exits with 77 without a container engine)
@@ -140,5 +144,5 @@ image-soak: $(FULL)  ## run a `make soak` test against a container with compose.
 	PYTHON=$(BIN)/python docker/soak.sh $(or $(ARGS),frames)
 
 clean:  ## remove caches and builds, keep .venv
-	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf build dist server/gradwire_server/http/manual .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -path ./$(VENV) -prune -o -path ./.git -prune -o -name __pycache__ -type d -exec rm -rf {} +

@@ -20,8 +20,8 @@ differences.md   the same                                its derived part: the r
 Beside these pages of docs/, the ``.pyi`` files of the client are what :mod:`tools.stubs` finds of its namespaces, and
 :mod:`tools.typescript` derives the TypeScript client's table, types and errors. The protocol's ``storage_dtypes.py``
 is what :mod:`tools.storage_dtypes` finds in PyTorch, the client's ``aten_names.py`` what :mod:`tools.aten_names`
-does. The conformance vectors of ``protocol/vectors`` are what :mod:`tools.vectors` makes of the protocol and the
-engine.
+does. ``docker/grafana/dashboard.json`` is what :mod:`tools.dashboard` makes of the metrics. The conformance vectors of
+``protocol/vectors`` are what :mod:`tools.vectors` makes of the protocol and the engine.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from gradwire_server.observability.metrics import METRICS, PREFIX
 from gradwire_server.routes.ops import encoded
 from gradwire_server.settings.settings import Settings, variable
 
-from . import aten_names, coverage, libraries, storage_dtypes, stubs, typescript
+from . import aten_names, coverage, dashboard, libraries, storage_dtypes, stubs, typescript
 from .public_names import page as missing_names
 from .vectors import derivation
 from .vectors.store import FOLDER as VECTORS
@@ -269,6 +269,7 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "errors.md": errors_page,
     "settings.md": settings_page,
     "metrics.md": metrics_page,
+    "dashboard.json": dashboard.dashboard,
     "storage_dtypes.py": storage_dtypes.table,
     "aten_names.py": aten_names.table,
     "libraries.md": libraries.page,
@@ -278,7 +279,9 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     **typescript.PAGES,
 }
 ELSEWHERE: Final = (
-    stubs.FILES | typescript.FILES | {"storage_dtypes.py": Path(support.__file__), "aten_names.py": aten_names.FILE}
+    stubs.FILES
+    | typescript.FILES
+    | {"storage_dtypes.py": Path(support.__file__), "aten_names.py": aten_names.FILE, "dashboard.json": dashboard.FILE}
 )
 """Where a file belongs that is no page of docs/."""
 

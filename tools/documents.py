@@ -1,7 +1,8 @@
-"""Code blocks of the Markdown pages: README.md and docs/.
+"""Code blocks of the Markdown pages: README.md and docs/ with its folders.
 
 A fence with ``no-run`` after the language marks a block that is neither run nor checked. One with ``output`` is what
-the block before it prints, up to whitespace, with ``...`` for anything.
+the block before it prints, up to whitespace, with ``...`` for anything. A tutorial that needs two machines names its
+``no-run`` blocks behind that word; ``tests/docs/test_tutorials.py`` runs these.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Block:
 
 def pages() -> list[Path]:
     """The pages that have blocks, or may have some."""
-    return [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+    return [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 
 
 def blocks(page: Path, language: str) -> list[Block]:

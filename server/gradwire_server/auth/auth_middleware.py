@@ -23,7 +23,7 @@ from .audit import on_account_of
 from .caller import Caller
 from .keys import Key
 from .passes import PASS_HEADER, PassVerifier
-from .scopes import OPEN_PATHS, STREAM, WORKER_OPEN_PATHS, Rules
+from .scopes import OPEN_FOLDERS, OPEN_PATHS, STREAM, WORKER_OPEN_PATHS, Rules
 
 HOW_TO_AUTHENTICATE: Final = "send it as 'Authorization: Bearer <key>' or 'X-API-Key: <key>'"
 LIMIT_CODES: Final = frozenset({"too_many_requests", "limit_exceeded", "time_exceeded"})
@@ -65,9 +65,10 @@ class AuthMiddleware:
         self.rules = rules
         self.sessions = sessions
         self.open_paths = OPEN_PATHS if access.passes is None else WORKER_OPEN_PATHS
+        self.open_folders = OPEN_FOLDERS if access.passes is None else ()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan" or (scope["type"] == "http" and route_path(scope) in self.open_paths):
+        if scope["type"] == "lifespan" or (scope["type"] == "http" and self._open(route_path(scope))):
             await self.app(scope, receive, send)
             return
         rule = self.rules.find(scope.get("method", STREAM), route_path(scope))
@@ -93,6 +94,10 @@ class AuthMiddleware:
                 self.access.audit.note(
                     "limit_hit", outcome=scope["state"]["problem"], setting=setting, throttle=(who.key.id, setting)
                 )
+
+    def _open(self, path: str) -> bool:
+        """Whether a path requires no key."""
+        return path in self.open_paths or path.startswith(self.open_folders)
 
     async def _forward(self, who: Caller, scope: Scope, receive: Receive, send: Send) -> None:
         rates = self.access.rates

@@ -28,6 +28,8 @@ SCOPES: Final[dict[tuple[str, str], str]] = {
     ("GET", "/docs/start.js"): OPEN,
     ("GET", "/docs/favicon-32x32.png"): OPEN,
     ("GET", "/openapi.json"): OPEN,
+    ("GET", "/manual"): OPEN,
+    ("GET", "/manual/{path:path}"): OPEN,
     ("GET", "/metrics"): ADMIN,
     ("GET", "/v1/version"): READ,
     ("GET", "/v1/devices"): READ,
@@ -76,6 +78,9 @@ GATEWAY_SCOPES: Final[dict[tuple[str, str], str]] = {
 
 OPEN_PATHS: Final = frozenset(path for (_, path), scope in SCOPES.items() if scope == OPEN)
 """Paths that require no key. All others do, even paths without a route."""
+
+OPEN_FOLDERS: Final = tuple(path.partition("{")[0] for path in OPEN_PATHS if path.endswith(":path}"))
+"""What the paths of all files begin with that require no key."""
 
 WORKER_OPEN_PATHS: Final = frozenset({"/livez", "/readyz"})
 """Paths of a worker of a fleet that require no pass, for probes. Clients reach a worker, so its metrics need one."""

@@ -44,6 +44,7 @@ def connect_ray(log_to_driver: bool = False) -> None:
     if ray.is_initialized():
         return
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray reports its use to its makers unless told otherwise
     protect_ray()
     address = os.environ.get("RAY_ADDRESS")
     facts: dict[str, Any] = {"namespace": NAMESPACE, "log_to_driver": log_to_driver, "configure_logging": False}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -62,9 +63,9 @@ class Document:
         object.__setattr__(self, "compressed", gzip.compress(self.body, mtime=0))
         object.__setattr__(self, "tag", f'"{hashlib.blake2b(self.body, digest_size=12).hexdigest()}"')
 
-    def response(self, request: Request) -> Response:
+    def response(self, request: Request, security: Mapping[str, str] = SECURITY_HEADERS) -> Response:
         """The document, or 304 to a client that has it."""
-        headers = {**SECURITY_HEADERS, "ETag": self.tag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+        headers = {**security, "ETag": self.tag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
         if self.tag in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
         if "gzip" in request.headers.get("accept-encoding", "") and len(self.compressed) < len(self.body):

@@ -9,6 +9,7 @@ from . import (
     groups,
     health,
     keys,
+    manual,
     names,
     ops,
     sessions,
@@ -20,9 +21,10 @@ from . import (
 ROUTERS = (
     health.router, sessions.router, frames.router, tensors.router, names.router, gradients.router, graph.router,
     groups.router, ops.router, stream.router, exports.router, keys.router, tickets.router, docs.router,
+    manual.router,
 )  # fmt: skip
 
 __all__ = [
-    "ROUTERS", "docs", "exports", "frames", "gradients", "graph", "groups", "health", "keys", "names", "ops",
+    "ROUTERS", "docs", "exports", "frames", "gradients", "graph", "groups", "health", "keys", "manual", "names", "ops",
     "sessions", "stream", "tensors", "tickets",
 ]  # fmt: skip
