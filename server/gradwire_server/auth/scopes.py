@@ -31,6 +31,7 @@ SCOPES: Final[dict[tuple[str, str], str]] = {
     ("GET", "/metrics"): ADMIN,
     ("GET", "/v1/version"): READ,
     ("GET", "/v1/devices"): READ,
+    ("GET", "/v1/diagnostics"): READ,
     ("GET", "/v1/ops"): READ,
     ("GET", "/v1/sessions"): READ,
     ("POST", "/v1/sessions"): SESSION,

@@ -1,6 +1,7 @@
 """The REST routes and the stream, one module per resource."""
 
 from . import (
+    diagnostics,
     docs,
     exports,
     frames,
@@ -18,11 +19,11 @@ from . import (
 )
 
 ROUTERS = (
-    health.router, sessions.router, frames.router, tensors.router, names.router, gradients.router, graph.router,
+    health.router, diagnostics.router, sessions.router, frames.router, tensors.router, names.router, gradients.router, graph.router,
     groups.router, ops.router, stream.router, exports.router, keys.router, tickets.router, docs.router,
 )  # fmt: skip
 
 __all__ = [
-    "ROUTERS", "docs", "exports", "frames", "gradients", "graph", "groups", "health", "keys", "names", "ops",
+    "ROUTERS", "diagnostics", "docs", "exports", "frames", "gradients", "graph", "groups", "health", "keys", "names", "ops",
     "sessions", "stream", "tensors", "tickets",
 ]  # fmt: skip
