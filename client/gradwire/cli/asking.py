@@ -10,6 +10,7 @@ import typer
 from gradwire_protocol.errors import GradwireError
 
 from .._core.wire.rest import RestClient
+from .doctor.address import read
 from .printing import plain
 
 T = TypeVar("T")
@@ -36,6 +37,10 @@ def request(url: str, api_key: str, method: str, path: str, body: Any = None, ti
 
 def with_rest(url: str, api_key: str, use: Callable[[RestClient], T], timeout: float = TIMEOUT_S) -> T:
     """What ``use`` makes of a client; errors of the server and of files are printed and end the command with 1."""
+    refused, address = read(url, "--url or GRADWIRE_URL")
+    if address is None:
+        typer.echo(plain(f"{refused.text}; {refused.advice}"), err=True)
+        raise typer.Exit(1)
     rest = None
     try:
         rest = RestClient(url, api_key or None, timeout=timeout)

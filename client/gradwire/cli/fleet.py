@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from .asking import DEFAULT_URL, AdminKey, Json, request
-from .printing import print_json, print_table
+from .printing import print_json, print_table, print_text
 
 Url = Annotated[str, typer.Option(envvar="GRADWIRE_URL", help="URL of a gateway of the fleet.")]
 Node = Annotated[str, typer.Argument(help="Id of the node, the beginning of it, or its address, as shown by status.")]
@@ -26,7 +26,7 @@ def status(url: Url = DEFAULT_URL, api_key: AdminKey = "", json: Json = False) -
         print_json(found)
         return
     waiting = f", {found['queue']} waiting" if found["queue"] else ""
-    typer.echo(
+    print_text(
         f"gradwire {found['version']}: {found['sessions']} sessions ({found['dormant']} dormant{waiting}), "
         f"{len(found['workers'])} workers on {len(found['nodes'])} nodes, {len(found['gateways'])} gateways"
     )

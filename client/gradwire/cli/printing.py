@@ -30,6 +30,11 @@ def print_json(data: Any) -> None:
         typer.echo(json.dumps(data, indent=2))
 
 
+def print_text(text: str) -> None:
+    """Print a sentence, in lines that fit the terminal."""
+    Console().print(Text(plain(text)))
+
+
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], whole: Sequence[str] = ()) -> None:
     """Print a table that fits the terminal: cells fold. ``whole`` names columns that are never folded while there is
     room, such as ids, which are copied."""

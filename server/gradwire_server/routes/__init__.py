@@ -19,11 +19,11 @@ from . import (
 )
 
 ROUTERS = (
-    health.router, diagnostics.router, sessions.router, frames.router, tensors.router, names.router, gradients.router, graph.router,
-    groups.router, ops.router, stream.router, exports.router, keys.router, tickets.router, docs.router,
+    health.router, diagnostics.router, sessions.router, frames.router, tensors.router, names.router, gradients.router,
+    graph.router, groups.router, ops.router, stream.router, exports.router, keys.router, tickets.router, docs.router,
 )  # fmt: skip
 
 __all__ = [
-    "ROUTERS", "diagnostics", "docs", "exports", "frames", "gradients", "graph", "groups", "health", "keys", "names", "ops",
-    "sessions", "stream", "tensors", "tickets",
+    "ROUTERS", "diagnostics", "docs", "exports", "frames", "gradients", "graph", "groups", "health", "keys", "names",
+    "ops", "sessions", "stream", "tensors", "tickets",
 ]  # fmt: skip

@@ -87,13 +87,14 @@ def read(url: str, source: str) -> tuple[Finding, Address | None]:
         return refuse("names no host", form)
     if parts.query or parts.fragment:
         return refuse("has a query or a fragment", "remove it; a key is passed in GRADWIRE_API_KEY, never in the URL")
-    if _served_path(parts.path) != parts.path:
-        return refuse("is the URL of a route", f"write {shown(url).removesuffix('/').removesuffix('/v1')}")
     secure = parts.scheme == "https"
     found = Address(
         url, shown(url), parts.hostname, port or (443 if secure else 80), secure, _proxy(parts.scheme, parts.hostname)
     )
     facts = {"url": found.shown, "source": source, "proxy": found.proxy}
+    if _served_path(parts.path) != parts.path:
+        advice = f"unless a proxy publishes the server there, write {shown(url.replace(parts.path, ''))}"
+        return Finding("url", Status.WARNING, f"{found.shown} ({source}) looks like a route", advice, facts), found
     if parts.username is not None:
         advice = "the server wants a key, in GRADWIRE_API_KEY; a name in the URL is for a proxy that asks for a login"
         return Finding("url", Status.WARNING, f"{found.shown} ({source}) has a name and password", advice, facts), found

@@ -1,5 +1,4 @@
-"""What a server answers to single requests: whether it is one, whether it takes the key, its version, clock and limits.
-"""
+"""What single requests tell: whether a server answers and takes the key, its version, its clock, the key's limits."""
 
 from __future__ import annotations
 

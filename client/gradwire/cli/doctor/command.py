@@ -6,7 +6,6 @@ from collections import Counter
 from typing import Annotated, Any, Final
 
 import typer
-from click.core import ParameterSource
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -61,7 +60,7 @@ def doctor(
 
 def _source(context: typer.Context, parameter: str, variable: str) -> str:
     given = context.get_parameter_source(parameter)
-    return f"--{parameter.replace('_', '-')}" if given is ParameterSource.COMMANDLINE else variable
+    return f"--{parameter.replace('_', '-')}" if given is not None and given.name == "COMMANDLINE" else variable
 
 
 def _safe(examination: Examination, finding: Finding) -> Finding:

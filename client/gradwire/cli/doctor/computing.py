@@ -1,5 +1,4 @@
-"""Whether a session opens, computes a gradient and takes a stream, and how fast data travels. The session is deleted.
-"""
+"""Whether a session opens, computes a gradient and takes a stream, and how fast data travels; then it is deleted."""
 
 from __future__ import annotations
 

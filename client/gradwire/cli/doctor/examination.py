@@ -15,7 +15,7 @@ from .findings import Finding, Status
 from .patience import TookTooLong, within
 
 CHECKS: Final = (
-    "client", "url", "address", "tls", "server", "key", "versions", "clock", "latency", "session", "stream",
+    "client", "url", "address", "tls", "server", "clock", "latency", "key", "versions", "session", "stream",
     "bandwidth", "devices", "gpu", "kernels", "disk", "limits",
 )  # fmt: skip
 """All checks, in their order."""
@@ -120,15 +120,13 @@ class Examination:
         yield finding
         if finding.status is Status.FAILURE:
             return
+        yield answering.check_clock(asker)
+        yield answering.check_latency(asker)
         finding, version = answering.check_key(asker, self._key_source)
         yield finding
         if version is None:
-            yield answering.check_clock(asker)
-            yield answering.check_latency(asker)
             return
         yield answering.check_versions(version)
-        yield answering.check_clock(asker)
-        yield answering.check_latency(asker)
         told = _told(lambda: asker.get("/v1/diagnostics"))
         yield from self._computed(asker, told)
         yield from self._about_machine(asker, told)

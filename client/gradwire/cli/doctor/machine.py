@@ -101,7 +101,9 @@ def check_kernels(kernels: dict[str, Any] | None, libraries: dict[str, str]) -> 
         return Finding("kernels", Status.OK, "turned off (GRADWIRE_COMPILED_KERNELS=off): NumPy computes", facts=facts)
     if state == "failed" or (kernels["reason"] and kernels["kept"] is None):
         text = f"not used, NumPy computes: {kernels['reason'][-160:]}"
-        advice = "pip install numba where the server runs, or see its log; GRADWIRE_COMPILED_KERNELS=off says no to them"
+        advice = (
+            "pip install numba where the server runs, or see its log; GRADWIRE_COMPILED_KERNELS=off says no to them"
+        )
         return Finding("kernels", Status.WARNING, text, advice, facts)
     if not kernels["kept"]:
         advice = "make GRADWIRE_CACHE_DIR a folder that only the server's user can write to"
