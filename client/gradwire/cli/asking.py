@@ -37,10 +37,7 @@ def request(url: str, api_key: str, method: str, path: str, body: Any = None, ti
 
 def with_rest(url: str, api_key: str, use: Callable[[RestClient], T], timeout: float = TIMEOUT_S) -> T:
     """What ``use`` makes of a client; errors of the server and of files are printed and end the command with 1."""
-    refused, address = read(url, "--url or GRADWIRE_URL")
-    if address is None:
-        typer.echo(plain(f"{refused.text}; {refused.advice}"), err=True)
-        raise typer.Exit(1)
+    checked_url(url)
     rest = None
     try:
         rest = RestClient(url, api_key or None, timeout=timeout)
@@ -56,6 +53,14 @@ def with_rest(url: str, api_key: str, use: Callable[[RestClient], T], timeout: f
     finally:
         if rest is not None:
             rest.close()
+
+
+def checked_url(url: str) -> None:
+    """End the command with 1 and the right form when the URL has a wrong one."""
+    refused, address = read(url, "--url or GRADWIRE_URL")
+    if address is None:
+        typer.echo(plain(f"{refused.text}; {refused.advice}"), err=True)
+        raise typer.Exit(1)
 
 
 def fail(error: GradwireError) -> NoReturn:

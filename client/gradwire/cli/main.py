@@ -20,6 +20,7 @@ from .keys import app as keys
 from .printing import print_json, print_table
 from .running.command import run as run_program
 from .session_files import export_session, import_session
+from .top.command import top
 
 app = typer.Typer(help="Compute with tensors and gradients on a server.", no_args_is_help=True)
 sessions = typer.Typer(help="List, inspect, delete, export and import sessions of a server.", no_args_is_help=True)
@@ -28,6 +29,7 @@ app.add_typer(keys, name="keys")
 app.add_typer(fleet, name="fleet")
 app.command()(conformance)
 app.command()(doctor)
+app.command()(top)
 
 SessionId = Annotated[str, typer.Argument(help="Id of the session, as shown by ls.")]
 
