@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -251,3 +252,12 @@ def test_a_servers_text_does_not_reach_the_terminal_as_commands(server: LiveServ
 )  # fmt: skip
 def test_numbers_as_people_read_them(made: str, text: str) -> None:
     assert made == text
+
+
+def test_the_page_has_every_command() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text()
+    table = [line for line in page.splitlines() if line.startswith("| `gradwire")]
+    for path in COMMANDS:
+        group, _, name = path.partition(" ")
+        row = next((line for line in table if line.startswith(f"| `gradwire {group}")), "")
+        assert row and f"{name or group}`" in row, path

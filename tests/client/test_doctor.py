@@ -6,6 +6,7 @@ import datetime
 import http.server
 import json
 import os
+import re
 import socket
 import ssl
 import subprocess
@@ -543,3 +544,9 @@ def test_a_call_that_takes_too_long_is_left() -> None:
 def test_secrets_are_removed_at_any_depth() -> None:
     told = without([SECRET, "a"], {"text": f"x{SECRET}y", "facts": {"rows": [{SECRET: [SECRET, 1, None]}]}})
     assert SECRET not in json.dumps(told) and told["text"] == "x(key)y"
+
+
+def test_the_page_says_for_every_check_what_to_do() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "troubleshooting.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+    assert rows == list(CHECKS)
