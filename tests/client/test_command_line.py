@@ -16,6 +16,7 @@ import pytest
 import typer
 from rich.cells import cell_len
 from tests.live_server import SOURCES, LiveServer, live_server
+from tests.reported_activity import activity
 from typer.testing import CliRunner
 
 from gradwire._core.context.version import __version__
@@ -77,13 +78,14 @@ FLEET = {
 
 
 class Gateway(http.server.BaseHTTPRequestHandler):
-    """A gateway as far as ``gradwire fleet`` asks it, with long names."""
+    """A gateway as far as ``gradwire fleet`` and ``top`` ask it, with long names."""
 
     def log_message(self, *_: Any) -> None:
         pass
 
     def do_GET(self) -> None:
-        body = json.dumps({"node": "n" * 40, "moved": [], "kept": []} if "drain" in self.path else FLEET).encode()
+        answers = {"/v1/fleet": FLEET, "/v1/activity": activity(12)}
+        body = json.dumps(answers.get(self.path, {"node": "n" * 40, "moved": [], "kept": []})).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -123,6 +125,7 @@ ARGUMENTS: dict[str, tuple[str, list[str]]] = {
     "keys create": ("--url {server}", ["--name", LONG]),
     "keys list": ("--url {server}", []),
     "fleet status": ("--url {gateway}", []),
+    "top": ("--url {gateway}", []),
     "fleet drain": ("--url {gateway}", ["n" * 40]),
 }
 """How the commands that print JSON are run: the place, and other arguments."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from enum import StrEnum
 from typing import Annotated, Any, Final
 
 import typer
@@ -17,20 +16,18 @@ from ..doctor.address import shown
 from ..printing import print_json
 from .feed import SNAPSHOT, Activity, Feed
 from .keyboard import pressed, single_keys
-from .rows import ORDERS
+from .rows import ORDERS, Order
 from .screen import View, screen, whole
 
 LOOK_EVERY_S: Final = 0.2
 FIRST_S: Final = 15.0
 """How long the first report may take."""
 
-Order = StrEnum("Order", {name: name for name in ORDERS})
-
 
 def top(
     url: Url = DEFAULT_URL,
     api_key: ApiKey = "",
-    sort: Annotated[Order, typer.Option(help="Order of the sessions.")] = Order("memory"),
+    sort: Annotated[Order, typer.Option(help="Order of the sessions.")] = Order.MEMORY,
     reverse: Annotated[bool, typer.Option("--reverse", help="Reverse the order.")] = False,
     once: Annotated[bool, typer.Option("--once", help="Print once and exit. Default without a terminal.")] = False,
     json: Json = False,
@@ -43,7 +40,7 @@ def top(
     if json:
         print_json(request(url, api_key, "GET", SNAPSHOT))
         return
-    view = View(order=sort.value, backwards=reverse)
+    view = View(order=sort, backwards=reverse)
     console = Console()
     if once or not console.is_terminal:
         activity: Activity = request(url, api_key, "GET", SNAPSHOT)

@@ -97,7 +97,8 @@ class Feed:
             if not response.is_success:
                 response.read()
                 raise problem_error(response)
-            kind, data = "message", []
+            kind = "message"
+            data: list[str] = []
             for line in response.iter_lines():
                 if len(line) > LINE_CHARS:
                     raise ValueError("an event is too long")

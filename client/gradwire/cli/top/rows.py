@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Final
 
 from rich.cells import cell_len, set_cell_size
@@ -79,20 +80,34 @@ COLUMNS: Final = (
     Column("last error", error_text, 15, right=False),
 )
 
-ORDERS: Final[dict[str, tuple[str, Callable[[Session], Any], bool]]] = {
-    "memory": ("m", lambda s: _memory(s, "live_bytes"), True),
-    "backward": ("b", lambda s: _memory(s, "saved_bytes"), True),
-    "ops": ("o", lambda s: s["ops_per_second"], True),
-    "frames": ("f", lambda s: s["frames_per_second"], True),
-    "plans": ("p", _planned, True),
-    "age": ("a", lambda s: s["age_s"], True),
-    "errors": ("e", lambda s: s["errors"], True),
-    "name": ("n", lambda s: (s.get("name") or "", s["id"]), False),
+
+class Order(StrEnum):
+    """What sessions are sorted by."""
+
+    MEMORY = "memory"
+    BACKWARD = "backward"
+    OPS = "ops"
+    FRAMES = "frames"
+    PLANS = "plans"
+    AGE = "age"
+    ERRORS = "errors"
+    NAME = "name"
+
+
+ORDERS: Final[dict[Order, tuple[str, Callable[[Session], Any], bool]]] = {
+    Order.MEMORY: ("m", lambda s: _memory(s, "live_bytes"), True),
+    Order.BACKWARD: ("b", lambda s: _memory(s, "saved_bytes"), True),
+    Order.OPS: ("o", lambda s: s["ops_per_second"], True),
+    Order.FRAMES: ("f", lambda s: s["frames_per_second"], True),
+    Order.PLANS: ("p", _planned, True),
+    Order.AGE: ("a", lambda s: s["age_s"], True),
+    Order.ERRORS: ("e", lambda s: s["errors"], True),
+    Order.NAME: ("n", lambda s: (s.get("name") or "", s["id"]), False),
 }
 """The orders of rows: their key, what is compared, and whether the largest comes first."""
 
 
-def ordered(sessions: Sequence[Session], order: str, backwards: bool) -> list[Session]:
+def ordered(sessions: Sequence[Session], order: Order, backwards: bool) -> list[Session]:
     """The sessions in an order; sessions that are equal in it stay where they are from second to second."""
     _, key, largest_first = ORDERS[order]
     by_id = sorted(sessions, key=lambda session: str(session["id"]))

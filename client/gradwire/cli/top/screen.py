@@ -12,7 +12,7 @@ from rich.text import Text
 from ..printing import plain
 from ..sizes import age_text, bytes_text, count_text
 from .feed import Activity
-from .rows import ID_CHARS, ORDERS, error_text, ordered, table
+from .rows import ID_CHARS, ORDERS, Order, error_text, ordered, table
 
 QUOTAS_SHOWN: Final = 3
 DEVICES_SHOWN: Final = 4
@@ -40,7 +40,7 @@ class View:
         helping: the keys are shown instead of the sessions.
     """
 
-    order: str = "memory"
+    order: Order = Order.MEMORY
     backwards: bool = False
     top: int = 0
     paused: bool = False
