@@ -1,6 +1,8 @@
 """The REST routes and the stream, one module per resource."""
 
 from . import (
+    activity,
+    console,
     docs,
     exports,
     frames,
@@ -11,6 +13,7 @@ from . import (
     keys,
     names,
     ops,
+    profile,
     sessions,
     stream,
     tensors,
@@ -20,9 +23,10 @@ from . import (
 ROUTERS = (
     health.router, sessions.router, frames.router, tensors.router, names.router, gradients.router, graph.router,
     groups.router, ops.router, stream.router, exports.router, keys.router, tickets.router, docs.router,
+    activity.router, profile.router, console.root,
 )  # fmt: skip
 
 __all__ = [
-    "ROUTERS", "docs", "exports", "frames", "gradients", "graph", "groups", "health", "keys", "names", "ops",
-    "sessions", "stream", "tensors", "tickets",
+    "ROUTERS", "activity", "console", "docs", "exports", "frames", "gradients", "graph", "groups", "health", "keys",
+    "names", "ops", "profile", "sessions", "stream", "tensors", "tickets",
 ]  # fmt: skip
