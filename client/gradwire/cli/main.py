@@ -100,10 +100,11 @@ def list_sessions(url: Url = DEFAULT_URL, api_key: ApiKey = "", json: Json = Fal
     if json:
         print_json(found)
         return
-    fields = ("id", "state", "durability", "device", "created_at", "expires_at")
+    rows = found["sessions"]
+    named = ("name",) if any(row.get("name") for row in rows) else ()
+    fields = ("id", *named, "state", "durability", "device", "created_at", "expires_at")
     heads = [name.removesuffix("_at") for name in fields]
-    rows = [[_cell(name, row.get(name)) for name in fields] for row in found["sessions"]]
-    print_table(heads, rows, whole=("id",))
+    print_table(heads, [[_cell(name, row.get(name)) for name in fields] for row in rows], whole=("id",))
 
 
 def _cell(name: str, value: object) -> str:

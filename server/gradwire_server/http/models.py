@@ -70,6 +70,7 @@ class SessionRequest(Body):
         default="float32", description="Default floating-point dtype."
     )
     limits: SessionLimits | None = None
+    name: str = Field(default="", max_length=100, description="What people call it, in listings and in the console.")
     ttl_s: Seconds = Field(default=None, description="Idle seconds after which it expires.")
     durability: Durability | None = Field(
         default=None,
@@ -106,6 +107,7 @@ class SessionView(BaseModel):
     """A session."""
 
     id: str
+    name: str = Field(default="", description="What its program calls it.")
     device: str
     default_dtype: str
     ttl_s: float

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -55,6 +56,7 @@ class Document:
 
     body: bytes
     media_type: str
+    security: Mapping[str, str] = field(default_factory=lambda: SECURITY_HEADERS)
     compressed: bytes = field(init=False, repr=False)
     tag: str = field(init=False)
 
@@ -64,7 +66,7 @@ class Document:
 
     def response(self, request: Request) -> Response:
         """The document, or 304 to a client that has it."""
-        headers = {**SECURITY_HEADERS, "ETag": self.tag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+        headers = {**self.security, "ETag": self.tag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
         if self.tag in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
         if "gzip" in request.headers.get("accept-encoding", "") and len(self.compressed) < len(self.body):

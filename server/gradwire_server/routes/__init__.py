@@ -1,6 +1,8 @@
 """The REST routes and the stream, one module per resource."""
 
 from . import (
+    activity,
+    console,
     diagnostics,
     docs,
     exports,
@@ -12,6 +14,7 @@ from . import (
     keys,
     names,
     ops,
+    profile,
     sessions,
     stream,
     tensors,
@@ -21,9 +24,10 @@ from . import (
 ROUTERS = (
     health.router, diagnostics.router, sessions.router, frames.router, tensors.router, names.router, gradients.router,
     graph.router, groups.router, ops.router, stream.router, exports.router, keys.router, tickets.router, docs.router,
+    activity.router, profile.router, console.root,
 )  # fmt: skip
 
 __all__ = [
-    "ROUTERS", "diagnostics", "docs", "exports", "frames", "gradients", "graph", "groups", "health", "keys", "names",
-    "ops", "sessions", "stream", "tensors", "tickets",
+    "ROUTERS", "activity", "console", "diagnostics", "docs", "exports", "frames", "gradients", "graph", "groups",
+    "health", "keys", "names", "ops", "profile", "sessions", "stream", "tensors", "tickets",
 ]  # fmt: skip
