@@ -24,10 +24,11 @@ from typing import Any
 
 import pytest
 from rich.cells import cell_len
-from tests.live_server import SOURCES
+from tests.live_server import SOURCES, live_server
 from tests.reported_activity import activity, session
 from typer.testing import CliRunner
 
+import gradwire
 from gradwire.cli.main import app
 from gradwire.cli.top.command import press
 from gradwire.cli.top.keyboard import split
@@ -367,6 +368,39 @@ def test_in_a_pipe_it_prints_once_without_control_characters(arguments: list[str
     assert len(rows) == 30
     assert rows[0].startswith("s_0001" if "--reverse" in arguments else "s_0030")
     assert max(map(cell_len, done.stdout.splitlines())) <= 80
+
+
+def test_a_real_server_moves_the_numbers_of_a_session_that_computes() -> None:
+    with (
+        live_server(compiled_kernels="off") as server,
+        gradwire.connect(server.url, server.api_key) as computing,
+        Terminal("--url", server.url, "--api-key", server.api_key, width=120) as terminal,
+    ):
+        x = gradwire.ones(64, 64, requires_grad=True)
+        deadline = time.monotonic() + 60
+        shown = False
+        while not shown and time.monotonic() < deadline:
+            (x @ x).sum().backward()
+            assert x.grad is not None
+            x.grad = x.grad * 0
+            gradwire.fetch(x.grad)
+            terminal.read(0.05)
+            shown = any(
+                line.startswith(computing.id) and not re.search(r" 0 +0 +0% ", line) for line in terminal.frame()
+            )
+        assert shown, terminal.output[-3000:]
+        head = next(line for line in terminal.frame() if line.startswith("session "))
+        row = next(line for line in terminal.frame() if line.startswith(computing.id))
+        assert row[head.index("state") :].startswith(("busy", "idle"))
+        with pytest.raises(RuntimeError):
+            gradwire.linalg.inv(gradwire.zeros(2, 2)).sum().item()
+        terminal.until(lambda lines: any("linalg_failed in inverse: a matrix is singular" in line for line in lines))
+        terminal.type("q")
+        assert terminal.ended() == 0
+        printed = CliRunner().invoke(app, ["top", "--once", "--url", server.url, "--api-key", server.other_key])
+        assert printed.exit_code == 0 and computing.id not in printed.stdout  # another tenant's
+        printed = CliRunner().invoke(app, ["top", "--once", "--url", server.url, "--api-key", server.admin_key])
+        assert computing.id in printed.stdout and "is singular" not in printed.stdout
 
 
 def test_json_is_the_report_of_the_server() -> None:

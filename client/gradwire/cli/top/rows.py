@@ -40,8 +40,9 @@ def error_text(session: Session) -> str:
     last = session.get("last_error")
     if not last:
         return ""
-    where = f" in {last['op']}" if last.get("op") else ""
-    return f"{last['code']}{where}" + (f": {last['detail']}" if last.get("detail") else "")
+    op, detail = str(last.get("op") or ""), str(last.get("detail") or "")
+    where = f" in {op}" if op else ""
+    return f"{last['code']}{where}" + (f": {detail.removeprefix(f'{op}: ')}" if detail else "")
 
 
 @dataclass(frozen=True)
