@@ -22,6 +22,7 @@ from .durable.store import Store
 from .errors import problems
 from .hosting.threads import SHARED as THREADS
 from .http import openapi
+from .http.activity import Activity
 from .http.backlog import Backlogs
 from .http.body_limit import BodyLimit
 from .http.context import RequestContext
@@ -31,7 +32,7 @@ from .http.state import Server
 from .http.tensor_formats import DTYPE_HEADER, SHAPE_HEADER
 from .observability.metrics import Metrics
 from .observability.tracing import open_tracing
-from .routes import ROUTERS
+from .routes import ROUTERS, console
 from .sessions.sessions import SessionRegistry
 from .settings.settings import Settings, variable
 from .settings.tuning import SWITCH_INTERVAL_S
@@ -86,7 +87,8 @@ def create_app(
     tracing = open_tracing(settings, metrics)
     registry = SessionRegistry(settings, metrics, store, access.audit)
     backlogs = Backlogs(settings.max_key_backlog_bytes)
-    server = Server(settings, access, metrics, registry, backlogs, tracing, redirector=redirector)
+    activity = Activity(settings, access, registry)
+    server = Server(settings, access, metrics, registry, backlogs, activity, tracing, redirector=redirector)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -114,7 +116,7 @@ def create_app(
     app = FastAPI(title="gradwire", version=VERSION, lifespan=lifespan, openapi_url=None, redirect_slashes=False)
     app.state.server = server
     app.state.openapi_documents = {}
-    for router in (*routers, *ROUTERS):
+    for router in (*routers, *ROUTERS, *((console.router,) if settings.console else ())):
         app.include_router(router)
     problems.install(app)
     openapi.install(app)

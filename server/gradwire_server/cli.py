@@ -58,6 +58,7 @@ def parser() -> argparse.ArgumentParser:
         help="where sessions run (default: GRADWIRE_SESSION_HOST, else inline); ray makes this a gateway of a fleet",
     )
     result.add_argument("--settings", action="store_true", help="list all settings and exit")
+    result.add_argument("--json", action="store_true", help="with --settings: print JSON")
     result.add_argument("--version", action="version", version=f"gradwire {VERSION}", help="print the version and exit")
     return result
 
@@ -83,6 +84,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     from .settings.refused_settings import describe_errors, unknown_variables
     from .settings.settings import Settings, variable
 
+    if options.settings and options.json:
+        rows = [
+            {"variable": variable(name), "default": field.get_default(), "description": field.description}
+            for name, field in Settings.model_fields.items()
+        ]
+        print(json.dumps({"settings": rows}, indent=2, default=str))
+        return 0
     if options.settings:
         for name, field in Settings.model_fields.items():
             print(f"{variable(name)}={field.default!r}\n    {field.description}")

@@ -14,8 +14,8 @@ import gradwire
 from gradwire import nn, viz
 from gradwire._core.context.call_sites import FRAMES_KEPT, RecentLines, user_line
 from gradwire.viz.drawing import spell_bytes
-from gradwire.viz.layout import arrange, layers_of, nearest
-from gradwire.viz.svg import text_width
+from gradwire_protocol.drawing.layout import arrange, layers_of, nearest
+from gradwire_protocol.drawing.svg import text_width
 from gradwire_protocol.frames import position_of
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -240,7 +240,7 @@ def contrast(one: str, other: str) -> float:
 
 
 def test_texts_can_be_read_on_every_colour():
-    from gradwire.viz.svg import _DARK, _LIGHT
+    from gradwire_protocol.drawing.svg import _DARK, _LIGHT
 
     for colours in (_LIGHT, _DARK):
         for name, (fill, _) in colours.items():

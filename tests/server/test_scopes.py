@@ -10,7 +10,7 @@ from websockets.exceptions import InvalidStatus
 
 from gradwire_server.app import create_app
 from gradwire_server.auth import Key
-from gradwire_server.auth.scopes import ADMIN, OPEN, READ, SCOPES, SESSION, STREAM, Rules, walk
+from gradwire_server.auth.scopes import ADMIN, ANY, OPEN, READ, SCOPES, SESSION, STREAM, Rules, walk
 from gradwire_server.routes import ROUTERS
 from gradwire_server.settings.settings import Settings
 from tests.live_server import LiveServer, live_server
@@ -22,6 +22,7 @@ ROUTES = sorted(walk(APP.routes))
 GUARDED = [(method, path) for method, path in ROUTES if SCOPES.get((method, path), ADMIN) != OPEN]
 REST = [(method, path) for method, path in GUARDED if method != STREAM]
 CHECKED = {part for _, path in ROUTES for part in path.split("/") if part.startswith("{")} - {"{session_id}"}
+SCOPED = [(method, path) for method, path in REST if SCOPES.get((method, path)) != ANY]
 OF_A_SESSION = [(method, path) for method, path in REST if "{session_id}" in path]
 
 
@@ -98,7 +99,7 @@ def doors() -> Iterator[Doors]:
             client.close()
 
 
-@pytest.mark.parametrize(("method", "path"), REST, ids=lambda v: v)
+@pytest.mark.parametrize(("method", "path"), SCOPED, ids=lambda v: v)
 def test_a_key_without_the_scope_is_told_which_it_needs(doors: Doors, method: str, path: str) -> None:
     needed = SCOPES[method, path]
     for scope, client in doors.by_scope.items():
@@ -110,7 +111,15 @@ def test_a_key_without_the_scope_is_told_which_it_needs(doors: Doors, method: st
         assert not found["retryable"]
 
 
-@pytest.mark.parametrize(("method", "path"), REST, ids=lambda v: v)
+@pytest.mark.parametrize(("method", "path"), [each for each in REST if SCOPES.get(each) == ANY], ids=lambda v: v)
+def test_any_key_will_do_but_none_will_not(doors: Doors, method: str, path: str) -> None:
+    for client in doors.by_scope.values():
+        with client.stream(method, doors.path(path)) as response:
+            assert response.status_code < 400, response.read()
+    problem(httpx.request(method, doors.server.url + doors.path(path)), 401, "unauthorized")
+
+
+@pytest.mark.parametrize(("method", "path"), SCOPED, ids=lambda v: v)
 def test_a_key_with_the_scope_is_never_forbidden(doors: Doors, method: str, path: str) -> None:
     if (method, path) == ("DELETE", "/v1/sessions/{session_id}"):
         client = doors.by_scope[SESSION]

@@ -8,15 +8,10 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 
 import typer
-from rich.console import Console
-from rich.table import Column, Table
 
-from gradwire_protocol.errors import GradwireError
+from .asking import DEFAULT_URL, AdminKey, Json, Url, request
+from .printing import print_json, print_table
 
-from .._core.wire.rest import RestClient
-
-Url = Annotated[str, typer.Option(envvar="GRADWIRE_URL", help="URL of the server.")]
-ApiKey = Annotated[str, typer.Option(envvar="GRADWIRE_API_KEY", help="An API key with the scope admin.")]
 Limit = Annotated[int | None, typer.Option(min=0, help="Overrides the server's setting; 0 for no limit.")]
 
 UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -52,8 +47,9 @@ def create(
     max_key_gpus: Limit = None,
     max_key_cpus: Limit = None,
     max_key_memory: Limit = None,
-    url: Url = "http://127.0.0.1:8000",
-    api_key: ApiKey = "",
+    url: Url = DEFAULT_URL,
+    api_key: AdminKey = "",
+    json: Json = False,
 ) -> None:
     """Create a key and print it. The server cannot show it again."""
     quotas = {
@@ -68,20 +64,28 @@ def create(
         "quotas": {setting: value for setting, value in quotas.items() if value is not None} or None,
     }  # fmt: skip
     body = {field: value for field, value in fields.items() if value is not None}
-    made = _request(url, api_key, "POST", "/v1/keys", body)
+    made = request(url, api_key, "POST", "/v1/keys", body)
+    if json:
+        print_json(made)
+        return
     until = ", valid until the server stops" if made["kept"] == "memory" else ""
     typer.echo(f"{made['id']}, tenant {made['tenant']}{until}. The key is shown only once:", err=True)
     typer.echo(made["key"])
 
 
 @app.command("list")
-def list_(url: Url = "http://127.0.0.1:8000", api_key: ApiKey = "") -> None:
+def list_(url: Url = DEFAULT_URL, api_key: AdminKey = "", json: Json = False) -> None:
     """List all keys of the server, without the secrets."""
+    found = request(url, api_key, "GET", "/v1/keys")
+    if json:
+        print_json(found)
+        return
     columns = ("id", "name", "state", "scopes", "tenant", "expires_at", "last_used_at", "kept", "quotas")
-    table = Table(*(Column(name, no_wrap=name == "id", overflow="fold") for name in columns))
-    for row in _request(url, api_key, "GET", "/v1/keys")["keys"]:
-        table.add_row(*(_cell(name, row[name]) for name in columns))
-    Console().print(table)
+    rows = [[_cell(name, row[name]) for name in columns] for row in found["keys"]]
+    # What no key has needs no column.
+    used = [at for at, name in enumerate(columns) if name == "id" or any(row[at] for row in rows)]
+    heads = [columns[at].removesuffix("_at").replace("_", " ") for at in used]
+    print_table(heads, [[row[at] for at in used] for row in rows], whole=("id",))
 
 
 def _cell(name: str, value: Any) -> str:
@@ -97,21 +101,8 @@ def _cell(name: str, value: Any) -> str:
 @app.command("revoke")
 def revoke(
     key: Annotated[str, typer.Argument(help="Id of the key, as shown by list.")],
-    url: Url = "http://127.0.0.1:8000",
-    api_key: ApiKey = "",
+    url: Url = DEFAULT_URL,
+    api_key: AdminKey = "",
 ) -> None:
     """Revoke a key permanently and close its open streams."""
-    _request(url, api_key, "DELETE", f"/v1/keys/{key}")
-
-
-def _request(url: str, api_key: str, method: str, path: str, body: Any = None) -> Any:
-    rest = RestClient(url, api_key or None)
-    try:
-        if method == "POST":
-            return rest.post(path, body)
-        return rest.get(path) if method == "GET" else rest.delete(path)
-    except GradwireError as error:
-        typer.echo(f"{error.code}: {error.message}", err=True)
-        raise typer.Exit(1) from None
-    finally:
-        rest.close()
+    request(url, api_key, "DELETE", f"/v1/keys/{key}")

@@ -5,37 +5,48 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Column, Table
-
-from gradwire_protocol.errors import GradwireError
 
 from .._core.context.version import __version__
-from .._core.wire.rest import RestClient
+from .asking import DEFAULT_URL, ApiKey, Json, Url, request, with_rest
 from .conformance.command import conformance
+from .doctor.command import doctor
 from .fleet import app as fleet
 from .keys import app as keys
+from .printing import print_json, print_table
 from .running.command import run as run_program
 from .session_files import export_session, import_session
+from .top.command import top
 
-app = typer.Typer(help="Compute with tensors and gradients on a server.", no_args_is_help=True, add_completion=False)
+app = typer.Typer(help="Compute with tensors and gradients on a server.", no_args_is_help=True)
 sessions = typer.Typer(help="List, inspect, delete, export and import sessions of a server.", no_args_is_help=True)
 app.add_typer(sessions, name="sessions")
 app.add_typer(keys, name="keys")
 app.add_typer(fleet, name="fleet")
 app.command()(conformance)
+app.command()(doctor)
+app.command()(top)
 
-T = TypeVar("T")
-
-Url = Annotated[str, typer.Option(envvar="GRADWIRE_URL", help="URL of the server.")]
-Key = Annotated[str, typer.Option(envvar="GRADWIRE_API_KEY", help="An API key of the server.")]
 SessionId = Annotated[str, typer.Argument(help="Id of the session, as shown by ls.")]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"gradwire {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def command(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Compute with tensors and gradients on a server."""
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})
@@ -69,39 +80,48 @@ def version() -> None:
 
 @app.command()
 def ops(
-    url: Url = "http://127.0.0.1:8000",
-    api_key: Key = "",
+    url: Url = DEFAULT_URL,
+    api_key: ApiKey = "",
     search: Annotated[str, typer.Argument(help="List only ops whose name contains this text.")] = "",
+    json: Json = False,
 ) -> None:
     """List the ops of a server."""
-    rows = [row for row in _get(url, api_key, "/v1/ops")["ops"] if search in row["name"]]
-    _print(["op", "description"], [[row["signature"], str(row["doc"]).split("\n")[0]] for row in rows])
+    rows = [row for row in request(url, api_key, "GET", "/v1/ops")["ops"] if search in row["name"]]
+    if json:
+        print_json({"ops": rows})
+        return
+    print_table(("op", "description"), [(row["signature"], str(row["doc"]).split("\n")[0]) for row in rows])
 
 
 @sessions.command("ls")
-def list_sessions(url: Url = "http://127.0.0.1:8000", api_key: Key = "") -> None:
+def list_sessions(url: Url = DEFAULT_URL, api_key: ApiKey = "", json: Json = False) -> None:
     """List the sessions of the API key's tenant."""
-    rows = _get(url, api_key, "/v1/sessions")["sessions"]
-    fields = ["id", "state", "durability", "device", "created_at", "expires_at"]
-    _print(fields, [[str(row.get(f, "")) for f in fields] for row in rows])
+    found = request(url, api_key, "GET", "/v1/sessions")
+    if json:
+        print_json(found)
+        return
+    rows = found["sessions"]
+    named = ("name",) if any(row.get("name") for row in rows) else ()
+    fields = ("id", *named, "state", "durability", "device", "created_at", "expires_at")
+    heads = [name.removesuffix("_at") for name in fields]
+    print_table(heads, [[_cell(name, row.get(name)) for name in fields] for row in rows], whole=("id",))
+
+
+def _cell(name: str, value: object) -> str:
+    text = "" if value is None else str(value)
+    return text[:19].replace("T", " ") if name.endswith("_at") else text  # seconds are precise enough
 
 
 @sessions.command("show")
-def show_session(session: SessionId, url: Url = "http://127.0.0.1:8000", api_key: Key = "") -> None:
+def show_session(session: SessionId, url: Url = DEFAULT_URL, api_key: ApiKey = "") -> None:
     """Show the state of a session as JSON."""
-    Console().print_json(data=_get(url, api_key, f"/v1/sessions/{session}"))
+    print_json(request(url, api_key, "GET", f"/v1/sessions/{session}"))
 
 
 @sessions.command("kill")
-def kill_session(session: SessionId, url: Url = "http://127.0.0.1:8000", api_key: Key = "") -> None:
+def kill_session(session: SessionId, url: Url = DEFAULT_URL, api_key: ApiKey = "") -> None:
     """Delete a session and its tensors."""
-    rest = RestClient(url, api_key or None)
-    try:
-        rest.delete(f"/v1/sessions/{session}")
-    except GradwireError as error:
-        _fail(error)
-    finally:
-        rest.close()
+    request(url, api_key, "DELETE", f"/v1/sessions/{session}")
 
 
 @sessions.command("export")
@@ -109,13 +129,13 @@ def export(
     session: SessionId,
     file: Annotated[Path, typer.Argument(help="File to write, for example model.safetensors.")],
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
-    url: Url = "http://127.0.0.1:8000",
-    api_key: Key = "",
+    url: Url = DEFAULT_URL,
+    api_key: ApiKey = "",
 ) -> None:
     """Export the tensors of a session and their names to a safetensors file."""
     if file.exists() and not force:
         raise typer.BadParameter(f"{file} exists; use --force to overwrite it")
-    size = _with_rest(url, api_key, lambda rest: export_session(rest, session, file))
+    size = with_rest(url, api_key, lambda rest: export_session(rest, session, file))
     typer.echo(f"{session}: {size:,} bytes in {file}")
 
 
@@ -125,48 +145,13 @@ def import_(
     device: Annotated[str | None, typer.Option(help="Device of its tensors, for example cuda:0.")] = None,
     ttl: Annotated[float | None, typer.Option(min=0, help="Idle seconds after which it expires.")] = None,
     durability: Annotated[str | None, typer.Option(help="none, applied or durable.")] = None,
-    url: Url = "http://127.0.0.1:8000",
-    api_key: Key = "",
+    url: Url = DEFAULT_URL,
+    api_key: ApiKey = "",
 ) -> None:
     """Create a session from an exported file and print its id."""
     given = {"device": device, "ttl_s": ttl, "durability": durability}
     options = {name: value for name, value in given.items() if value is not None}
-    typer.echo(_with_rest(url, api_key, lambda rest: import_session(rest, file, options))["id"])
-
-
-def _with_rest(url: str, api_key: str, use: Callable[[RestClient], T]) -> T:
-    rest = RestClient(url, api_key or None)
-    try:
-        return use(rest)
-    except GradwireError as error:
-        _fail(error)
-    except OSError as error:
-        typer.echo(f"{error.filename or 'the file'}: {error.strerror or error}", err=True)
-        raise typer.Exit(1) from None
-    finally:
-        rest.close()
-
-
-def _get(url: str, api_key: str, path: str) -> Any:
-    rest = RestClient(url, api_key or None)
-    try:
-        return rest.get(path)
-    except GradwireError as error:
-        _fail(error)
-    finally:
-        rest.close()
-
-
-def _fail(error: GradwireError) -> NoReturn:
-    typer.echo(f"{error.code}: {error.message}", err=True)
-    raise typer.Exit(1)
-
-
-def _print(columns: list[str], rows: list[list[str]]) -> None:
-    table = Table(*(Column(name, no_wrap=name == "id", overflow="fold") for name in columns))
-    for row in rows:
-        table.add_row(*row)
-    Console().print(table)
+    typer.echo(with_rest(url, api_key, lambda rest: import_session(rest, file, options))["id"])
 
 
 def main() -> None:

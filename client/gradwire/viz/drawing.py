@@ -9,6 +9,8 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from gradwire_protocol.drawing.nodes import joined, kind_of, results_in_a_line, results_of, spell_bytes, summary
+from gradwire_protocol.drawing.svg import Box, Joint, Kind, Theme, render, shorten
 from gradwire_protocol.dtypes import BY_NAME
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, GraphError
 
@@ -17,7 +19,6 @@ from .._core.graph.graph_mirror import AccumulateGrad, edge_of
 from .._core.modules.parameter import Parameter
 from .._core.session.current_session import current_session
 from .._core.tensor.tensor import Tensor
-from .svg import Box, Joint, Kind, Theme, render, shorten
 
 if TYPE_CHECKING:
     from .._core.session.session import Session
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 MAX_NODES: Final = 500
 NAME_LENGTH: Final = 40
 LINE_LENGTH: Final = 34
-SHAPES_SHOWN: Final = 2
 BIGGEST_TOLD: Final = 5
 
 
@@ -113,13 +113,6 @@ def graph(
     return Drawing(svg, plan.nodes, plan.edges, found["saved_bytes"], omitted, unused)
 
 
-def summary(nodes: list[dict[str, Any]], edges: list[dict[str, int]], saved_bytes: int) -> str:
-    """A one-line summary of a graph."""
-    leaves = sum(node["name"] == "AccumulateGrad" for node in nodes)
-    told = f"{counted(len(nodes), 'node')} ({counted(leaves, 'leaf', 'leaves')}), {counted(len(edges), 'edge')}"
-    return f"{told}; {spell_bytes(saved_bytes)} kept for backward"
-
-
 def _checked(tensors: tuple[Tensor, ...], names: dict[str, Tensor], max_nodes: int, theme: str) -> Session:
     """The session of the tensors, after a check that they can be drawn."""
     for what, given in [*((f"tensor {i}", t) for i, t in enumerate(tensors)), *names.items()]:
@@ -155,7 +148,7 @@ class _Plan:
             node["line"] = session.line_of(node["position"])
         self._results(tensors, found["roots"])
         self.boxes = [self._box(node) for node in self.nodes]
-        self.joints = self._joined()
+        self.joints = joined(self.edges)
         for label, at, about in self.results:
             self.joints.append(Joint(len(self.boxes), at))
             self.boxes.append(Box("result", label[0], label[1:], about))
@@ -167,7 +160,7 @@ class _Plan:
         self.results: list[tuple[list[str], int, str]] = []
         for tensor in tensors:
             if tensor._id in at:
-                label = [self.name_of.get(tensor._id, "result"), _kind_of(list(tensor.shape), tensor.dtype.name)]
+                label = [self.name_of.get(tensor._id, "result"), kind_of(list(tensor.shape), tensor.dtype.name)]
                 self.results.append((label, at[tensor._id], f"tensor {tensor._id}"))
             elif tensor._id not in by_tensor:
                 by_tensor[tensor._id] = len(self.nodes)
@@ -178,14 +171,18 @@ class _Plan:
                 })  # fmt: skip
 
     def _box(self, node: dict[str, Any]) -> Box:
-        about = [node["name"], *(f"result {i}: {_kind_of(*r)}" for i, r in enumerate(_results_of(node)))]
+        about = [node["name"], *(f"result {i}: {kind_of(*r)}" for i, r in enumerate(results_of(node)))]
         if node["name"] == "AccumulateGrad":
             return self._leaf(node, about)
         kind: Kind = "saving" if node["saved_bytes"] else "plain"
         kind = "freed" if node["freed"] else "custom" if node.get("custom") else kind
         named = [self.name_of[number] for number in node["tensors"] if number in self.name_of]
         given = node["id"] in {at for _, at, _ in self.results}
-        lines = [_told(node) if given or not named else f"{shorten(named[0], NAME_LENGTH)}: {_told(node)}"]
+        lines = [
+            results_in_a_line(node)
+            if given or not named
+            else f"{shorten(named[0], NAME_LENGTH)}: {results_in_a_line(node)}"
+        ]
         about.extend(f"made {name}" for name in named)
         below = []
         if node["saved_bytes"]:
@@ -208,21 +205,7 @@ class _Plan:
         shape, dtype = node["shapes"][0], node["dtypes"][0]
         size = spell_bytes(prod(shape) * BY_NAME[dtype].itemsize)
         label = shorten(name, NAME_LENGTH) if name else kind
-        return Box(kind, label, [_kind_of(shape, dtype), size], "\n".join([name or kind, *about, size]))
-
-    def _joined(self) -> list[Joint]:
-        """One edge for all edges between two nodes, labelled with their count, or with the result's number."""
-        slots: dict[tuple[int, int], list[int]] = {}
-        for edge in self.edges:
-            slots.setdefault((edge["from"], edge["to"]), []).append(edge["slot"])
-        several = {edge["to"] for edge in self.edges if edge["slot"]}
-        joints = []
-        for (source, target), found in slots.items():
-            word = f"[{', '.join(map(str, sorted(set(found))))}]" if target in several else ""
-            if len(found) > 1:
-                word = f"{word} ×{len(found)}".strip()
-            joints.append(Joint(source, target, word))
-        return joints
+        return Box(kind, label, [kind_of(shape, dtype), size], "\n".join([name or kind, *about, size]))
 
     def omit(self, most: int) -> int:
         """Omit the nodes farthest from the results, and return their number."""
@@ -280,23 +263,6 @@ def _leaves(tensors: tuple[Tensor, ...], names: dict[str, Tensor]) -> dict[int, 
                 seen.add(id(edge[0]))
                 stack.append(edge[0])
     return found
-
-
-def _results_of(node: dict[str, Any]) -> list[tuple[list[int], str]]:
-    return list(zip(node["shapes"], node["dtypes"], strict=True))
-
-
-def _kind_of(shape: list[int], dtype: str) -> str:
-    return f"{dtype}[{', '.join(map(str, shape))}]"
-
-
-def _told(node: dict[str, Any]) -> str:
-    """The results of a node in one line: equal ones are counted, long lists are shortened."""
-    results = [_kind_of(*result) for result in _results_of(node)]
-    if len(results) > 1 and len(set(results)) == 1:
-        return f"{len(results)} × {results[0]}"
-    more = f" … {len(results)} in all" if len(results) > SHAPES_SHOWN else ""
-    return ", ".join(results[:SHAPES_SHOWN]) + more
 
 
 def _base(file: str) -> str:

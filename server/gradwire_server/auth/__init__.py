@@ -1,8 +1,8 @@
 """Authentication, authorization, rate limits, quotas and the audit log.
 
 ``keys`` stores API keys, ``scopes`` lists the scope of each route, ``tickets`` replace the key in a browser's WebSocket
-handshake, ``passes`` replace it in a worker of a fleet, ``rates`` and ``quotas`` limit each key, ``audit`` logs
-actions, ``origins`` implements CORS. ``auth_middleware`` applies them to every request.
+handshake, ``passes`` replace it in a worker of a fleet, ``sign_ins`` in the console, ``rates`` and ``quotas`` limit
+each key, ``audit`` logs actions, ``origins`` implements CORS. ``auth_middleware`` applies them to every request.
 """
 
 from .access_control import AccessControl

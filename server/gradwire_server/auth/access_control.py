@@ -16,6 +16,7 @@ from .keys import DamagedKeys, Key, KeyStore
 from .passes import PassVerifier
 from .quotas import Quotas
 from .rates import Rates
+from .sign_ins import SignIns
 from .tickets import Tickets
 
 WATCH_EVERY_S: Final = 1.0
@@ -50,6 +51,7 @@ class AccessControl:
         self.rates = Rates(settings)
         self.quotas = Quotas(settings)
         self.tickets = Tickets(settings)
+        self.sign_ins = SignIns(settings)
         self.audit = AuditLog.configured(settings)
         self._streams: dict[str, tuple[Key, set[EndStream]]] = {}
         self._checked = time.time()

@@ -24,6 +24,7 @@ from .caller import Caller
 from .keys import Key
 from .passes import PASS_HEADER, PassVerifier
 from .scopes import OPEN_FOLDERS, OPEN_PATHS, STREAM, WORKER_OPEN_PATHS, Rules
+from .sign_ins import check_same_origin, cookie_of
 
 HOW_TO_AUTHENTICATE: Final = "send it as 'Authorization: Bearer <key>' or 'X-API-Key: <key>'"
 LIMIT_CODES: Final = frozenset({"too_many_requests", "limit_exceeded", "time_exceeded"})
@@ -138,6 +139,8 @@ class AuthMiddleware:
             who = Caller(self._key(text, address, request_id), address, request_id)
         elif scope["type"] == "websocket" and session is not None and (ticket := _ticket(scope)) is not None:
             who = Caller(self._redeem(ticket, session, address, request_id), address, request_id, ticket=True)
+        elif scope["type"] == "http" and (cookie := cookie_of(headers)) is not None and self.access.settings.console:
+            who = self._signed_in(cookie, scope["method"], headers, address, request_id)
         else:
             raise Unauthorized(f"missing API key; {HOW_TO_AUTHENTICATE}")
         if self.access.passes is None:
@@ -164,6 +167,25 @@ class AuthMiddleware:
             raise Unauthorized(f"this API key {'was revoked' if end == 'revoked' else 'has expired'}; use another key")
         access.rates.proved(address, digest)
         return key
+
+    def _signed_in(self, cookie: str, method: str, headers: Headers, address: str, request_id: str) -> Caller:
+        """The caller whom a cookie of the console stands for."""
+        access = self.access
+        sign_in = access.sign_ins.find(cookie)
+        key = None if sign_in is None else access.keys.current(sign_in.key)
+        if sign_in is None or key is None:
+            if sign_in is not None:
+                access.sign_ins.end(sign_in)
+            raise Unauthorized("not signed in, or no longer; sign in to the console again")
+        try:
+            check_same_origin(method, headers)
+        except Forbidden:
+            access.audit.note(
+                "origin_refused", outcome="forbidden", about=key.id, tenant=key.tenant, address=address,
+                request_id=request_id, throttle=(key.id, address),
+            )  # fmt: skip
+            raise
+        return Caller(key, address, request_id, sign_in=sign_in)
 
     def _redeem(self, ticket: str, session: str, address: str, request_id: str) -> Key:
         access = self.access

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from starlette.requests import HTTPConnection
 
 from .keys import Key
+from .sign_ins import SignIn
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +16,7 @@ class Caller:
 
     Attributes:
         ticket: the caller presented a ticket of this key instead of the key.
+        sign_in: the sign-in of the console that the caller presented instead of the key.
         session: the only session that the caller's pass is for; empty for a caller without one.
     """
 
@@ -23,6 +25,7 @@ class Caller:
     request_id: str
     ticket: bool = False
     session: str = ""
+    sign_in: SignIn | None = None
 
 
 def caller_of(connection: HTTPConnection) -> Caller:

@@ -26,7 +26,7 @@ from gradwire_protocol.errors import InvalidRequest, NotFound, Unavailable
 
 from ..durable.disk import NotAFile, open_file
 from ..settings.settings import HASHED, Settings, digest_of
-from .scopes import ADMIN, READ, SESSION
+from .scopes import ADMIN, ANY, READ, SESSION
 
 ALL_SCOPES: Final = (READ, SESSION, ADMIN)
 QUOTAS: Final = (
@@ -81,8 +81,8 @@ class Key(msgspec.Struct, kw_only=True, omit_defaults=True):
         return ""
 
     def may(self, scope: str) -> bool:
-        """Whether the key has a scope. ``session`` includes ``read``."""
-        return scope in self.scopes or (scope == READ and SESSION in self.scopes)
+        """Whether the key has a scope. ``session`` includes ``read``; any key has ``any``."""
+        return scope in self.scopes or scope == ANY or (scope == READ and SESSION in self.scopes)
 
     def quota(self, name: str, settings: Settings) -> int:
         """The key's limit; 0 for none."""

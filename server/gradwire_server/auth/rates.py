@@ -27,6 +27,7 @@ from gradwire_protocol.frames import Frame, structure_hash
 from ..settings.settings import Settings, variable
 from .keys import Key
 
+RATES: Final = ("max_ops_per_second", "max_bytes_per_second", "max_requests_per_second")
 BURST_S: Final = 1.0
 """Unused quota of at most one second can be used later."""
 
@@ -63,18 +64,34 @@ class AverageRate:
         used: seconds of the whole rate that the costs so far took.
     """
 
-    __slots__ = ("_covered_at", "share", "used")
+    __slots__ = ("_covered_at", "_last", "_second", "_this", "share", "used")
 
     def __init__(self) -> None:
         self._covered_at = 0.0
+        self._second = 0
+        self._this = self._last = 0.0
+        """The costs of the current second and of the one before."""
         self.share = 1.0
         self.used = 0.0
 
     def charge(self, cost: float, rate: float) -> None:
         """Add a cost."""
-        seconds = cost / rate
+        now, seconds = time.monotonic(), cost / rate
         self.used += seconds
-        self._covered_at = max(self._covered_at, time.monotonic() - BURST_S) + seconds / self.share
+        self._covered_at = max(self._covered_at, now - BURST_S) + seconds / self.share
+        self._turn_to(int(now))
+        self._this += cost
+
+    def _turn_to(self, second: int) -> None:
+        if second != self._second:
+            self._last = self._this if second == self._second + 1 else 0.0
+            self._this, self._second = 0.0, second
+
+    @property
+    def last_second(self) -> float:
+        """The costs of the last whole second."""
+        self._turn_to(int(time.monotonic()))
+        return self._last
 
     @property
     def wait(self) -> float:
@@ -193,6 +210,20 @@ class Rates:
         rate = key.quota("max_bytes_per_second", self.settings)
         if rate and (wait := self.usage(key).bytes.wait) > 0:
             raise self._too_fast("max_bytes_per_second", rate, wait)
+
+    def recent(self, key: Key) -> dict[str, tuple[float, int]]:
+        """The limited rates of a key by setting: use of the last second, and limit. Use is that of the tenant."""
+        limits = {name: key.quota(name, self.settings) for name in RATES}
+        usage, found = self.usage(key), dict[str, tuple[float, int]]()
+        if most := limits["max_ops_per_second"]:
+            found["max_ops_per_second"] = usage.ops.last_second, most
+        if most := limits["max_bytes_per_second"]:
+            found["max_bytes_per_second"] = usage.bytes.last_second, most
+        if most := limits["max_requests_per_second"]:
+            window = RateLimitItemPerSecond(max(1, round(most * usage.ops.share)))
+            left = self._windows.get_window_stats(window, "requests", key.tenant).remaining
+            found["max_requests_per_second"] = window.amount - left, most
+        return found
 
     def charge_bytes(self, key: Key, size: int) -> None:
         """Count the body of a request or a response."""

@@ -13,6 +13,9 @@ from typing import Any, Final
 READ: Final = "read"
 SESSION: Final = "session"
 ADMIN: Final = "admin"
+ANY: Final = "any"
+"""Any valid key, whatever its scopes."""
+
 OPEN: Final = ""
 """No key required."""
 
@@ -30,9 +33,20 @@ SCOPES: Final[dict[tuple[str, str], str]] = {
     ("GET", "/openapi.json"): OPEN,
     ("GET", "/manual"): OPEN,
     ("GET", "/manual/{path:path}"): OPEN,
+    ("GET", "/"): OPEN,
+    ("GET", "/console"): OPEN,
+    ("GET", "/console/app.css"): OPEN,
+    ("GET", "/console/app.js"): OPEN,
+    ("GET", "/console/icon.svg"): OPEN,
+    ("GET", "/console/sign-in"): ANY,
+    ("POST", "/console/sign-in"): ANY,
+    ("DELETE", "/console/sign-in"): ANY,
     ("GET", "/metrics"): ADMIN,
+    ("GET", "/v1/activity"): ANY,
+    ("GET", "/v1/activity/stream"): ANY,
     ("GET", "/v1/version"): READ,
     ("GET", "/v1/devices"): READ,
+    ("GET", "/v1/diagnostics"): READ,
     ("GET", "/v1/ops"): READ,
     ("GET", "/v1/sessions"): READ,
     ("POST", "/v1/sessions"): SESSION,
@@ -46,6 +60,7 @@ SCOPES: Final[dict[tuple[str, str], str]] = {
     ("DELETE", "/v1/sessions/{session_id}/frames"): SESSION,
     ("DELETE", "/v1/sessions/{session_id}/frames/{seq}"): SESSION,
     ("POST", "/v1/sessions/{session_id}/clients"): SESSION,
+    ("POST", "/v1/sessions/{session_id}/profile"): SESSION,
     ("GET", "/v1/sessions/{session_id}/tensors"): READ,
     ("GET", "/v1/sessions/{session_id}/tensors/{tensor_id}"): READ,
     ("PUT", "/v1/sessions/{session_id}/tensors/{tensor_id}"): SESSION,

@@ -115,6 +115,13 @@ class Host(Protocol):
             LimitExceeded: when the graph has more than ``most`` nodes.
         """
 
+    async def profile(self, seconds: float) -> dict[str, Any]:
+        """Measure the frames of the next seconds (:mod:`.frame_profile`).
+
+        Raises:
+            TooManyRequests: while another profile is recorded.
+        """
+
     async def export(self) -> bytes | memoryview:
         """The session's tensors and names as a file for import."""
 

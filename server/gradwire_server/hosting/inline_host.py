@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 import structlog
 
 from gradwire_engine.runtime import nccl
-from gradwire_protocol.errors import Unavailable
+from gradwire_protocol.errors import TooManyRequests, Unavailable
 from gradwire_protocol.frames import Chunk, Frame, Reply
 
 from ..durable.records import GroupNote
@@ -24,6 +24,7 @@ from ..settings.session_spec import JournalPolicy, SessionSpec
 from .busy_poll import BusyPoll
 from .compute_semaphore import SHARED, ComputeSemaphore
 from .duration_predictor import BURST_S, DurationPredictor
+from .frame_profile import FrameProfile
 from .hosts import Counting
 from .jobs import Answer, Buffers, FrameJob, Job, settle
 from .runner import How, Runner
@@ -77,6 +78,7 @@ class InlineHost:
         self._busy_poll = BusyPoll(self._loop, spin_s, lambda: semaphore.running > 0)
         self._burst_s = 0.0
         self._bursting = False
+        self._profile: FrameProfile | None = None
         self._last_memory: tuple[float, dict[str, Any]] = (time.monotonic(), {"saved_bytes": 0, "pooled_bytes": 0})
         """The time and the result of the last complete query of the session's memory."""
 
@@ -104,7 +106,7 @@ class InlineHost:
             raise Unavailable("the server is stopping and accepts no more frames")
         if self._closed:
             raise self._thread.closed_error()
-        job = FrameJob(frame, buffers, human, answer, self.metrics.knows(frame.hash), self._answered)
+        job = FrameJob(frame, buffers, human, answer, self.metrics.knows(frame.hash), self._answered, self._profile)
         if cancelled:
             job.clock.cancel()
         self._busy_poll.stop_waiting()
@@ -273,6 +275,17 @@ class InlineHost:
 
     async def graph(self, ids: list[int] | None, most: int | None = None) -> dict[str, Any]:
         return await self._call(lambda runner: runner.graph(ids, most))
+
+    async def profile(self, seconds: float) -> dict[str, Any]:
+        if self._profile is not None:
+            raise TooManyRequests("a profile of this session is being recorded; try again after it", limit=1)
+        self._profile = profile = FrameProfile()
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self._profile = None
+        # As a job, because the frame that runs now may belong to the profile.
+        return await self._call(lambda _: profile.describe())
 
     async def export(self) -> bytes:
         return await self._call(Runner.export)

@@ -12,6 +12,7 @@ from gradwire_protocol.frames import Frame, Reply
 
 from ..observability.metrics import Applied
 from .duration_predictor import input_size_of, key_of
+from .frame_profile import FrameProfile
 from .runner import Runner
 
 Buffers = list[memoryview]
@@ -63,11 +64,12 @@ class FrameJob:
         cpu_s: CPU seconds that it took.
         in_loop: it runs in the event loop.
         clock: cancels it before or during its run.
+        profile: takes its times.
     """
 
     __slots__ = (
         "_buffers", "_finished", "answer", "clock", "cpu_s", "frame", "human", "in_loop", "input_size", "key", "known",
-        "nodes", "received", "whole",
+        "nodes", "profile", "received", "whole",
     )  # fmt: skip
 
     mutates = True
@@ -81,6 +83,7 @@ class FrameJob:
         answer: Answer,
         known: bool,
         finished: Callable[[FrameJob, Any, BaseException | None], None],
+        profile: FrameProfile | None = None,
     ) -> None:
         self.frame = frame
         self._buffers: Buffers = buffers
@@ -96,6 +99,7 @@ class FrameJob:
         self.in_loop = False
         self.clock = Clock()
         self._finished = finished
+        self.profile = profile
 
     def measure(self, runner: Runner) -> None:
         """Measure the inputs of the duration predictor. For the thread that owns the session."""
@@ -110,7 +114,11 @@ class FrameJob:
         started, working = time.perf_counter_ns(), time.thread_time()
         # Free the buffers before the reply is published; the session does not keep them.
         buffers, self._buffers = self._buffers, []
+        profile = self.profile
+        asked = None if profile is None else profile.ask(self.frame)
         reply, out = runner.apply(self.frame, buffers, human=self.human, clock=self.clock)
+        if profile is not None and asked is not None:
+            profile.take(self.frame, asked, runner.session.ran, reply)
         self.cpu_s = time.thread_time() - working
         took = time.perf_counter_ns() - started
         if reply.timing is not None and not reply.timing.received:

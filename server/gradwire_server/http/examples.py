@@ -71,6 +71,7 @@ BODIES: Final[dict[str, dict[str, Example]]] = {
             "A key for one day, of a new tenant", {"name": "notebook", "scopes": ["session"], "expires_in_s": 86400}
         )
     },
+    "profileSession": {"second": Example("Record one second", {"seconds": 1.0})},
     "createTicket": {"ticket": Example("A ticket for a session", {"session": "s_3vN0uZ1rWk2yQ8aB"})},
 }
 PARAMETERS: Final[dict[str, Any]] = {

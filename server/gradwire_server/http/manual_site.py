@@ -84,4 +84,4 @@ class Manual:
 
     @staticmethod
     def _document(path: Path, _changed: int) -> Document:
-        return Document(path.read_bytes(), TYPES[path.suffix])
+        return Document(path.read_bytes(), TYPES[path.suffix], SECURITY_HEADERS)

@@ -70,6 +70,7 @@ class SessionRequest(Body):
         default="float32", description="Default floating-point dtype."
     )
     limits: SessionLimits | None = None
+    name: str = Field(default="", max_length=100, description="What people call it, in listings and in the console.")
     ttl_s: Seconds = Field(default=None, description="Idle seconds after which it expires.")
     durability: Durability | None = Field(
         default=None,
@@ -106,6 +107,7 @@ class SessionView(BaseModel):
     """A session."""
 
     id: str
+    name: str = Field(default="", description="What its program calls it.")
     device: str
     default_dtype: str
     ttl_s: float
@@ -456,6 +458,59 @@ class DeviceList(BaseModel):
     """The devices of the server, the CPU first."""
 
     devices: list[DeviceView]
+
+
+class CallerView(BaseModel):
+    """The key that a request came with, without the secret."""
+
+    id: str
+    name: str
+    scopes: list[str]
+    expires_at: str | None
+
+
+class CudaView(BaseModel):
+    """What the server's GPUs need."""
+
+    cupy: str | None = Field(description="Version of CuPy; null where it is not installed.")
+    driver: str | None = Field(description="Newest CUDA version that the driver supports; null without a driver.")
+    runtime: str | None = Field(description="Version of the CUDA runtime in use.")
+    problem: str = Field(description="Why no GPU can be used; empty if they can, or without CuPy.")
+
+
+class KernelsView(BaseModel):
+    """The compiled CPU kernels."""
+
+    mode: str = Field(description="The setting ``compiled_kernels``: ``auto``, ``off`` or ``wait``.")
+    state: str | None = Field(
+        description="``idle``, ``preparing``, ``ready`` or ``failed``; null where sessions run in other processes."
+    )
+    reason: str = Field(description="Why they failed, or why the cache cannot be inspected.")
+    kept: bool | None = Field(description="Whether the cache keeps kernels between starts; null if unknown.")
+    complete: bool | None = Field(description="Whether the cache has all kernels of this version and processor.")
+
+
+class StorageView(BaseModel):
+    """Where the server keeps sessions."""
+
+    kind: str = Field(description="``directory`` or ``shared``.")
+    durability: str = Field(description="Durability of sessions that request none.")
+    total_bytes: int | None = Field(description="Size of the disk; null for an object store.")
+    free_bytes: int | None = Field(description="Free space of the disk; null for an object store.")
+    writable: bool | None = Field(description="Whether the server may write there; null for an object store.")
+
+
+class DiagnosticsView(BaseModel):
+    """What a client cannot find out about the server by itself. Holds no paths and nothing of other tenants."""
+
+    key: CallerView
+    sessions: int | None = Field(description="Sessions of the key's tenant; null at the gateway of a fleet.")
+    limits: dict[str, int] = Field(description="The settings ``max_*`` as they apply to this key; 0 for no limit.")
+    session_host: str = Field(description="Where sessions run: ``inline``, ``process`` or ``ray``.")
+    libraries: dict[str, str] = Field(description="Versions of Python and the libraries that compute.")
+    cuda: CudaView | None = Field(description="Null at the gateway of a fleet, which computes nothing.")
+    kernels: KernelsView | None = Field(description="Null at the gateway of a fleet.")
+    storage: StorageView | None = Field(description="Null where sessions are kept in memory only.")
 
 
 class Health(BaseModel):

@@ -17,6 +17,7 @@ from ..observability.tracing import Tracing
 from ..sessions.session import Session
 from ..sessions.sessions import SessionRegistry
 from ..settings.settings import Settings
+from .activity import Activity
 from .backlog import Backlogs
 from .decoding import Decoding
 from .redirector import Redirector
@@ -31,6 +32,7 @@ class Server:
     metrics: Metrics
     registry: SessionRegistry
     backlogs: Backlogs
+    activity: Activity
     tracing: Tracing | None = None
     decoding: Decoding = field(default_factory=Decoding)
     redirector: Redirector | None = None

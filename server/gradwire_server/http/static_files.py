@@ -56,6 +56,7 @@ class Document:
 
     body: bytes
     media_type: str
+    security: Mapping[str, str] = field(default_factory=lambda: SECURITY_HEADERS)
     compressed: bytes = field(init=False, repr=False)
     tag: str = field(init=False)
 
@@ -63,9 +64,9 @@ class Document:
         object.__setattr__(self, "compressed", gzip.compress(self.body, mtime=0))
         object.__setattr__(self, "tag", f'"{hashlib.blake2b(self.body, digest_size=12).hexdigest()}"')
 
-    def response(self, request: Request, security: Mapping[str, str] = SECURITY_HEADERS) -> Response:
+    def response(self, request: Request) -> Response:
         """The document, or 304 to a client that has it."""
-        headers = {**security, "ETag": self.tag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+        headers = {**self.security, "ETag": self.tag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
         if self.tag in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
         if "gzip" in request.headers.get("accept-encoding", "") and len(self.compressed) < len(self.body):

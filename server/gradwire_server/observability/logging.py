@@ -8,6 +8,8 @@ from typing import Any, Final, Protocol
 
 import structlog
 
+from . import session_log
+
 
 class LogSettings(Protocol):
     """The settings of the log."""
@@ -37,6 +39,7 @@ def configure(settings: LogSettings) -> None:
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
+        session_log.RECENT,
     ]
     last: list[Any]
     # Tracebacks omit local variables, which may be keys or user data.

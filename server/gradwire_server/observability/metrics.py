@@ -140,6 +140,7 @@ BY_NAME: Final = {row.name: row for row in METRICS}
 AUTH_CODES: Final = frozenset({"unauthorized", "forbidden"})
 OTHER: Final = "other"
 TALLIES_KEPT: Final = 1024
+OPS_NAMED: Final = 6
 
 
 @dataclass(slots=True)
@@ -154,6 +155,7 @@ class Applied:
         repeated: the reply came from the kept replies.
         planned: the frame ran by a plan.
         notes: other measurements of the session since the last frame, by metric: commits, snapshots, a recovery.
+        what: the first ops by name, whenever ``ops`` is there.
     """
 
     ops: dict[str, int] | None = None
@@ -163,13 +165,17 @@ class Applied:
     repeated: bool = False
     planned: bool = False
     notes: list[tuple[str, float]] = field(default_factory=list)
+    what: str = ""
 
     @classmethod
     def of(cls, structure: Structure | None, known: bool, waited: float, took: float, planned: bool = False) -> Applied:
         """The statistics of a frame. ``known``: the families of this structure were already reported."""
         if structure is None:
             return cls(None, 0, waited, took, repeated=True)
-        return cls(None if known else families(structure), len(structure.reads), waited, took, planned=planned)
+        if known:
+            return cls(None, len(structure.reads), waited, took, planned=planned)
+        ops, what = families(structure), first_ops(structure)
+        return cls(ops, len(structure.reads), waited, took, planned=planned, what=what)
 
 
 class SessionState(NamedTuple):
@@ -193,13 +199,27 @@ def families(structure: Structure) -> dict[str, int]:
     return found
 
 
+def first_ops(structure: Structure) -> str:
+    """The first different ops of a structure by name, such as ``linear, relu, …``. Unknown ops are left out."""
+    found: dict[str, None] = {}
+    for record in structure.ops:
+        name = record[0]
+        if type(name) is str and name in TABLE:
+            found[name] = None
+            if len(found) > OPS_NAMED:
+                return ", ".join(list(found)[:OPS_NAMED]) + ", …"
+    return ", ".join(found)
+
+
 class _Tally:
     """How often frames with one structure were applied."""
 
-    __slots__ = ("ops", "times")
+    __slots__ = ("count", "ops", "times", "what")
 
-    def __init__(self, ops: dict[str, int]) -> None:
+    def __init__(self, ops: dict[str, int], what: str = "") -> None:
         self.ops = ops
+        self.count = sum(ops.values())
+        self.what = what
         self.times = 0
 
 
@@ -219,8 +239,13 @@ class OpCounts(Collector):
         tally = self._tallies.get(key)
         return None if tally is None else tally.ops
 
-    def add(self, key: bytes, ops: dict[str, int] | None) -> None:
-        """Count a frame. ``key`` is its structure's hash, or empty."""
+    def summary(self, key: bytes) -> tuple[int, str] | None:
+        """The number of ops of the structure with this hash, and the names of the first ones, if known."""
+        tally = self._tallies.get(key)
+        return None if tally is None else (tally.count, tally.what)
+
+    def add(self, key: bytes, ops: dict[str, int] | None, what: str = "") -> None:
+        """Count a frame. ``key`` is its structure's hash, or empty; ``what`` names its first ops."""
         tally = self._tallies.get(key)
         if tally is None:
             if ops is None:
@@ -228,7 +253,7 @@ class OpCounts(Collector):
             if not key:
                 self._fold(_counted_once(ops))
                 return
-            tally = self._tallies[key] = _Tally(ops)
+            tally = self._tallies[key] = _Tally(ops, what)
             if len(self._tallies) > TALLIES_KEPT:
                 self._fold(self._tallies.popitem(last=False)[1])
         tally.times += 1
@@ -357,7 +382,7 @@ class Metrics:
         elif refused is None:
             self.frames_applied.inc()
             (self.structures_whole if whole else self.structures_by_hash).inc()
-            self.op_counts.add(key, stats.ops)
+            self.op_counts.add(key, stats.ops, stats.what)
             if stats.planned:
                 self.planned.inc()
             if reply.made:

@@ -1,6 +1,9 @@
 """The REST routes and the stream, one module per resource."""
 
 from . import (
+    activity,
+    console,
+    diagnostics,
     docs,
     exports,
     frames,
@@ -12,6 +15,7 @@ from . import (
     manual,
     names,
     ops,
+    profile,
     sessions,
     stream,
     tensors,
@@ -19,12 +23,12 @@ from . import (
 )
 
 ROUTERS = (
-    health.router, sessions.router, frames.router, tensors.router, names.router, gradients.router, graph.router,
-    groups.router, ops.router, stream.router, exports.router, keys.router, tickets.router, docs.router,
-    manual.router,
+    health.router, diagnostics.router, sessions.router, frames.router, tensors.router, names.router, gradients.router,
+    graph.router, groups.router, ops.router, stream.router, exports.router, keys.router, tickets.router, docs.router,
+    activity.router, profile.router, console.root, manual.router,
 )  # fmt: skip
 
 __all__ = [
-    "ROUTERS", "docs", "exports", "frames", "gradients", "graph", "groups", "health", "keys", "manual", "names", "ops",
-    "sessions", "stream", "tensors", "tickets",
+    "ROUTERS", "activity", "console", "diagnostics", "docs", "exports", "frames", "gradients", "graph", "groups",
+    "health", "keys", "manual", "names", "ops", "profile", "sessions", "stream", "tensors", "tickets",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from ..http.static_files import Document
 
 router = APIRouter(include_in_schema=False)
 _manual = Manual()
-_not_built = Document(NOT_BUILT, "text/html; charset=utf-8")
+_not_built = Document(NOT_BUILT, "text/html; charset=utf-8", SECURITY_HEADERS)
 
 
 @router.get("/manual")
@@ -32,9 +32,9 @@ async def file(request: Request, path: str) -> Response:
     """
     found = await asyncio.to_thread(_manual.find, path)
     if found is not None:
-        return found.response(request, SECURITY_HEADERS)
+        return found.response(request)
     if not path and not _manual.built:
-        response = _not_built.response(request, SECURITY_HEADERS)
+        response = _not_built.response(request)
         response.status_code = 404
         return response
     raise NotFound(f"the manual has no file {path[:200]!r}")

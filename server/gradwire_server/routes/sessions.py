@@ -52,6 +52,7 @@ async def create(
                 ttl_s=spec.ttl_s,
                 seed=spec.seed,
                 durability=spec.durability,
+                name=spec.name,
             )
         server.access.audit.note("session_created", session=session.id)
         return session.id

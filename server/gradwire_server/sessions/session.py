@@ -15,6 +15,7 @@ from gradwire_protocol.frames import MAX_ID
 
 from ..durable.shared.home import Home
 from ..durable.store import note_use
+from ..observability.session_activity import SessionActivity
 from ..settings.session_spec import SessionSpec
 from ..settings.timestamps import timestamp
 from .session_supervisor import SessionSupervisor
@@ -56,6 +57,7 @@ class Session:
     Attributes:
         spec: its parameters.
         host: its host.
+        activity: what its frames did.
         folder: its folder on disk.
         home: its place in shared storage; the folder is a name then.
         moving: it is being handed over to another server.
@@ -67,6 +69,7 @@ class Session:
 
     spec: SessionSpec
     host: SessionSupervisor
+    activity: SessionActivity
     folder: Path | None = None
     home: Home | None = None
     moving: bool = False
@@ -130,6 +133,7 @@ class Session:
         spec = self.spec
         return {
             "id": self.id,
+            "name": spec.name,
             "device": spec.device,
             "default_dtype": spec.default_dtype,
             "ttl_s": spec.ttl_s,

@@ -299,6 +299,9 @@ class SessionSupervisor:
     async def graph(self, ids: list[int] | None, most: int | None = None) -> dict[str, Any]:
         return await self._query(lambda host: host.graph(ids, most))
 
+    async def profile(self, seconds: float) -> dict[str, Any]:
+        return await self._query(lambda host: host.profile(seconds))
+
     async def export(self) -> bytes | memoryview:
         return await self._query(lambda host: host.export())
 

@@ -29,11 +29,12 @@ from ..durable.shared.shared_store import SWEEP_EVERY_S, SharedStore
 from ..durable.shared.tombstones import Tombstone
 from ..durable.store import DamagedSession, Store, last_use
 from ..groups.rendezvous import LocalRendezvous, Rendezvous
-from ..hosting.hosts import Host
+from ..hosting.hosts import Counting, Host
 from ..hosting.inline_host import InlineHost
 from ..hosting.runner import How
 from ..observability.metrics import Metrics, SessionState
 from ..observability.scraping import MemoryWatch
+from ..observability.session_activity import SessionActivity
 from ..settings.session_spec import Durability, SessionSpec
 from ..settings.settings import Settings, variable
 from ..settings.timestamps import timestamp
@@ -153,8 +154,10 @@ class SessionRegistry:
             self._on_unavailable(session, error)
 
         home = self.store.home(spec.id) if folder is not None and isinstance(self.store, SharedStore) else None
-        make, alone = self._host_factory(spec, home), self._crash_lock(spec)
-        session = Session(spec, SessionSupervisor(spec, folder, make, alone, admit, on_unavailable), folder, home)
+        activity = SessionActivity(self.metrics)
+        make, alone = self._host_factory(spec, home, activity), self._crash_lock(spec)
+        host = SessionSupervisor(spec, folder, make, alone, admit, on_unavailable)
+        session = Session(spec, host, activity, folder, home)
         session.host.recovered = lambda: self._recovered(spec)
         return session
 
@@ -162,13 +165,15 @@ class SessionRegistry:
         self.audit.note("session_recovered", session=spec.id, tenant=spec.tenant)
         self._spawn(self.rendezvous.recovered(spec.id))
 
-    def _host_factory(self, spec: SessionSpec, home: Home | None) -> Callable[[Callable[[Any, Death], None]], Host]:
+    def _host_factory(
+        self, spec: SessionSpec, home: Home | None, counts: Counting
+    ) -> Callable[[Callable[[Any, Death], None]], Host]:
         pool = self.pool
         if pool is None:
             policy, spin_s = self.settings.journal_policy(), self.settings.spin_s
-            return lambda _: InlineHost(spec.id, self.metrics, policy, spin_s=spin_s, home=home)
+            return lambda _: InlineHost(spec.id, counts, policy, spin_s=spin_s, home=home)
         key = self._worker_key(spec)
-        return lambda died: ProcessHost(spec.id, pool, key, self.metrics, died)
+        return lambda died: ProcessHost(spec.id, pool, key, counts, died)
 
     def _worker_key(self, spec: SessionSpec) -> str:
         return spec.id if self.settings.worker_per == "session" else spec.tenant
@@ -214,6 +219,7 @@ class SessionRegistry:
         seed: int | None = None,
         durability: Durability | None = None,
         image: bytes | memoryview | None = None,
+        name: str = "",
     ) -> Session:
         """Create a session, optionally from an exported file (``image``).
 
@@ -243,7 +249,7 @@ class SessionRegistry:
         spec = SessionSpec(
             id="s_" + secrets.token_urlsafe(12), tenant=tenant, device="cuda:0" if chosen == "cuda" else chosen,
             default_dtype=default_dtype, limits=asdict(settings.engine_limits(limits)), ttl_s=ttl, seed=seed or 0,
-            durability=granted,
+            durability=granted, name=name,
         )  # fmt: skip
         self._opening += 1
         try:
@@ -432,8 +438,11 @@ class SessionRegistry:
         ]
 
     async def refresh(self) -> None:
-        """Update the memory of loaded sessions for the metrics, without waiting for busy ones."""
-        await self.watch.refresh({each.id: each.host for each in self._sessions.values() if each.host.awake})
+        """Update the memory of loaded sessions for metrics and activity, without waiting for busy ones."""
+        awake = [each for each in self._sessions.values() if each.host.awake]
+        await self.watch.refresh(
+            {each.id: each.host for each in awake}, {each.id: each.activity.frames for each in awake}
+        )
 
     def of(self, tenant: str) -> list[Session]:
         """The tenant's sessions, dormant ones included, oldest first."""

@@ -379,6 +379,13 @@ class Settings(BaseSettings):
         "counts.",
     )
 
+    console: bool = Field(
+        default=True, description="Serve the console, a web page that shows what runs, under `/console`."
+    )
+    console_sign_in_s: float = Field(
+        default=12 * 3600.0, ge=1, description="Seconds after which a sign-in to the console ends."
+    )
+
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="Minimum log level.")
     log_format: Literal["console", "json"] = Field(default="console", description="Format of the log on stderr.")
 

@@ -14,9 +14,9 @@ from gradwire_protocol.errors import SessionGone, Unavailable
 from gradwire_protocol.frames import MAX_ID, Chunk, Frame, Reply
 
 from ..errors.error_mapping import to_problem
+from ..hosting.hosts import Counting
 from ..hosting.jobs import Answer, Buffers
 from ..hosting.runner import How
-from ..observability.metrics import Metrics
 from ..settings.session_spec import SessionSpec
 from .pool import Death, Worker, WorkerPool
 from .wire import AddChunk, HostCall, Message, Open, Replied, Result, error_of, submission
@@ -42,7 +42,7 @@ class ProcessHost:
     """
 
     def __init__(
-        self, name: str, pool: WorkerPool, key: str, metrics: Metrics, died: Callable[[ProcessHost, Death], None]
+        self, name: str, pool: WorkerPool, key: str, metrics: Counting, died: Callable[[ProcessHost, Death], None]
     ) -> None:
         self.name = name
         self.metrics = metrics
@@ -211,6 +211,10 @@ class ProcessHost:
 
     async def graph(self, ids: list[int] | None, most: int | None = None) -> dict[str, Any]:
         found: dict[str, Any] = await self._call("graph", ids, most)
+        return found
+
+    async def profile(self, seconds: float) -> dict[str, Any]:
+        found: dict[str, Any] = await self._call("profile", seconds)
         return found
 
     async def export(self) -> bytes | memoryview:

@@ -97,6 +97,20 @@ class Worker:
         """The process id; 0 before the start."""
         return self._process.pid if self._process is not None else 0
 
+    @property
+    def unanswered(self) -> int:
+        """How many calls it has not answered yet."""
+        return len(self._calls)
+
+    @property
+    def state(self) -> str:
+        """``starting``, ``spare`` (without sessions), ``busy`` or ``idle``."""
+        if not self.ready.done():
+            return "starting"
+        if not self.hosts:
+            return "spare"
+        return "busy" if any(host.pending for host in self.hosts.values()) else "idle"
+
     async def start(self) -> None:
         """Start the process; ``ready`` is done when it accepts calls.
 
@@ -374,6 +388,15 @@ class WorkerPool:
                 elif now - worker.idle_since > LINGER_S:
                     slot.worker = None
                     worker.end()
+
+    def describe(self) -> list[dict[str, Any]]:
+        """The worker processes: process id, state, sessions, and calls that are not answered yet."""
+        return [
+            {
+                "id": str(each.pid), "state": each.state, "sessions": sorted(each.hosts), "calls": each.unanswered,
+            }
+            for each in sorted(self._workers, key=lambda each: each.pid)
+        ]  # fmt: skip
 
     async def close(self) -> None:
         """End all workers at the server's stop."""

@@ -39,6 +39,7 @@ def connect(
     seed: int | None = None,
     client: int = 0,
     durability: str | None = None,
+    name: str | None = None,
     keep: bool = False,
     ttl: float | None = None,
     patience: float | None = None,
@@ -68,6 +69,7 @@ def connect(
             other program is applied; it meets ``Superseded``. What it made is still there: ``Session.tensor`` finds
             it by name, or by the ids that the other program wrote down, and ``Session.stats()["acknowledged"]`` says
             how many of its frames were applied. By default a client of its own, beside all others.
+        name: of a new session: what listings and the console call it; at most 100 characters.
         durability: of a new session: what an acknowledged frame survives. ``"none"``, ``"applied"`` (the death of the
             server's process) or ``"durable"`` (loss of power as well); by default what the server is set to.
         keep: leave a new session on the server when it is closed or the program ends. It expires after its time to
@@ -103,8 +105,8 @@ def connect(
     """
     global _current
     opened = open_session(
-        url, api_key, session=session, device=device, seed=seed, client=client, durability=durability, keep=keep,
-        ttl=ttl, patience=patience, heartbeat=heartbeat, ca=ca, direct=direct,
+        url, api_key, session=session, device=device, seed=seed, client=client, durability=durability, name=name,
+        keep=keep, ttl=ttl, patience=patience, heartbeat=heartbeat, ca=ca, direct=direct,
         gpu=gpu, gpus=gpus, cpus=cpus, memory=memory, resources=resources, labels=labels,
     )  # fmt: skip
     with _lock:
@@ -122,6 +124,7 @@ def open_session(
     seed: int | None = None,
     client: int = 0,
     durability: str | None = None,
+    name: str | None = None,
     keep: bool = False,
     ttl: float | None = None,
     patience: float | None = None,
@@ -137,8 +140,9 @@ def open_session(
 ) -> Session:
     """Like :func:`connect`, without changing where new tensors go."""
     machine = {"gpu": gpu, "gpus": gpus, "cpus": cpus, "memory": memory, "resources": resources, "labels": labels}
-    _check_arguments(session, client, seed=seed, durability=durability, ttl=ttl, keep=keep or None, **machine)
-    wanted = {"device": device, "seed": seed, "durability": durability, "ttl_s": ttl} | machine
+    new = {"seed": seed, "durability": durability, "name": name} | machine
+    _check_arguments(session, client, ttl=ttl, keep=keep or None, **new)
+    wanted = {"device": device, "ttl_s": ttl} | new
     limits = {
         "patience": chosen("GRADWIRE_PATIENCE", patience, PATIENCE_S),
         "heartbeat": chosen("GRADWIRE_HEARTBEAT", heartbeat, HEARTBEAT_S),

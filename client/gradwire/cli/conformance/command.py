@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import httpx
 import typer
@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
+from ..asking import Json
+from ..printing import print_json
 from .groups import Outcome, run_group
 from .scripts import Mismatch, Target
 from .vectors import Vector, folder, load_all
@@ -30,6 +32,7 @@ def conformance(
     only: Annotated[str, typer.Option(help="Run only vectors whose id contains this text.")] = "",
     list_: Annotated[bool, typer.Option("--list", help="List the vectors and what they say; run nothing.")] = False,
     vectors: Annotated[Path | None, typer.Option(help="Folder of vectors. Default: those of this version.")] = None,
+    json: Json = False,
 ) -> None:
     """Run the protocol's conformance vectors against a server. Exits with 1 if one fails.
 
@@ -37,6 +40,12 @@ def conformance(
     they use is deleted.
     """
     chosen = list(load_all(vectors or folder(), only))
+    if list_ and json:
+        rows = [
+            {"group": name, "id": vector["id"], "text": vector["text"]} for name, group in chosen for vector in group
+        ]
+        print_json({"vectors": rows})
+        return
     if list_:
         for _, group in chosen:
             for vector in group:
@@ -52,9 +61,17 @@ def conformance(
     except (Mismatch, httpx.HTTPError, OSError) as error:
         typer.echo(f"{url}: {error}", err=True)
         raise typer.Exit(1) from None
-    _report(outcomes)
+    if json:
+        print_json({"outcomes": [_outcome(name, each) for name, group in outcomes.items() for each in group]})
+    else:
+        _report(outcomes)
     if any(outcome.verdict == "failed" for group in outcomes.values() for outcome in group):
         raise typer.Exit(1)
+
+
+def _outcome(group: str, outcome: Outcome) -> dict[str, Any]:
+    return {"group": group, "id": outcome.vector["id"], "verdict": outcome.verdict, "lines": list(outcome.lines),
+            "seconds": round(outcome.seconds, 6)}  # fmt: skip
 
 
 def _run(target: Target, chosen: list[tuple[str, list[Vector]]]) -> dict[str, list[Outcome]]:

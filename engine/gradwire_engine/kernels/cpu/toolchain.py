@@ -14,6 +14,7 @@ import atexit
 import fcntl
 import hashlib
 import importlib
+import json
 import logging
 import mmap
 import os
@@ -245,6 +246,30 @@ def _forget_old(folder: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
+def inspect_cache(base: Path | str | None = None) -> dict[str, bool]:
+    """What a cache is to the next start, without making or changing anything: ``kept``, whether kernels are or could be
+    kept there, and ``complete``, whether those of this version and processor are there.
+
+    It loads LLVM, so a process that has not done so lets :func:`main` tell it (``--inspect``).
+
+    Args:
+        base: where caches are, as in :func:`configure`.
+
+    Raises:
+        ImportError: without Numba.
+        OSError, RuntimeError: when the folder cannot be looked at, or there is no home.
+    """
+    folder = (Path(base) if base else _default_base()) / "kernels" / _digest()
+    there = folder
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if there in (folder, folder.parent):
+        kept = all(_ours(each) for each in (folder.parent, there))
+    else:  # what is made will be this user's alone
+        kept = os.access(there, os.W_OK | os.X_OK)
+    return {"kept": kept, "complete": folder.is_dir() and _trusted(folder) and _complete(folder)}
+
+
 # Compiling and loading
 
 
@@ -365,8 +390,12 @@ def _fill_now(folder: Path) -> None:
 
 
 def main() -> int:
-    """Fill the cache: of the folder in ``argv`` for the process there, else the one that ``GRADWIRE_CACHE_DIR`` has."""
+    """Fill the cache: of the folder in ``argv`` for the process there, else the one that ``GRADWIRE_CACHE_DIR`` has.
+    With ``--inspect``, print as JSON what that one is like instead."""
     began = time.monotonic()
+    if sys.argv[1:] == ["--inspect"]:
+        print(json.dumps(inspect_cache(os.environ.get("GRADWIRE_CACHE_DIR"))))
+        return 0
     if len(sys.argv) > 1:
         os.nice(19)
         _fill(Path(sys.argv[1]), int(sys.argv[2]))
