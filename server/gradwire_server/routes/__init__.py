@@ -8,6 +8,7 @@ from . import (
     graph,
     groups,
     health,
+    history,
     keys,
     names,
     ops,
@@ -19,10 +20,10 @@ from . import (
 
 ROUTERS = (
     health.router, sessions.router, frames.router, tensors.router, names.router, gradients.router, graph.router,
-    groups.router, ops.router, stream.router, exports.router, keys.router, tickets.router, docs.router,
+    groups.router, ops.router, stream.router, exports.router, history.router, keys.router, tickets.router, docs.router,
 )  # fmt: skip
 
 __all__ = [
-    "ROUTERS", "docs", "exports", "frames", "gradients", "graph", "groups", "health", "keys", "names", "ops",
-    "sessions", "stream", "tensors", "tickets",
+    "ROUTERS", "docs", "exports", "frames", "gradients", "graph", "groups", "health", "history", "keys", "names",
+    "ops", "sessions", "stream", "tensors", "tickets",
 ]  # fmt: skip

@@ -27,6 +27,7 @@ class SessionSpec(msgspec.Struct, frozen=True, kw_only=True):
         ttl_s: idle seconds after which the session expires.
         seed: the seed of its random number generator.
         created: Unix time.
+        past_of: the session whose past it shows; empty for any other session.
     """
 
     id: str
@@ -38,6 +39,7 @@ class SessionSpec(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     durability: Durability = "none"
     created: float = msgspec.field(default_factory=time.time)
+    past_of: str = ""
 
     def engine_limits(self) -> Limits:
         """The engine's limits. Limits that this version does not know are ignored."""
