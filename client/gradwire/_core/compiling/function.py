@@ -18,6 +18,7 @@ from ..context.modes import MODES
 from ..graph.forward_levels import OPEN
 from ..graph.graph_mirror import next_seq
 from ..modules.module import Module, SomeModule
+from ..session.kept_objects import AFTER_REWIND
 from ..session.current_session import current_session
 from ..tensor.tensor import Tensor
 from .capture import Capture
@@ -206,6 +207,9 @@ def forget_all() -> None:
     """Let every compiled function forget what was recorded of it."""
     for each in list(_all):
         each.clear()
+
+
+AFTER_REWIND.append(forget_all)
 
 
 class CompiledCall:

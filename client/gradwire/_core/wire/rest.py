@@ -67,6 +67,10 @@ class RestClient:
         headers = {"Idempotency-Key": secrets.token_urlsafe(18)}
         return self._safely("POST", path, body, headers, patience_s=self._patience, timeout=timeout)
 
+    def put(self, path: str, body: Any, timeout: float | None = None) -> Any:
+        """PUT JSON and decode the JSON answer, which may take ``timeout`` seconds. It may be asked twice."""
+        return self._safely("PUT", path, body, patience_s=self._patience, timeout=timeout)
+
     @contextmanager
     def download(self, path: str) -> Iterator[tuple[int | None, Iterator[bytes]]]:
         """GET a file that may be large: its size, if the server states it, and its pieces."""
