@@ -138,6 +138,9 @@ class Host(Protocol):
         meanwhile.
         """
 
+    async def recorded(self) -> bytes | memoryview:
+        """The session's history as a file (``durable.recording``)."""
+
     async def prepare_group(self, name: str) -> dict[str, Any]:
         """Where the session's process takes connections of other ranks, and more (``rendezvous.GroupHost``)."""
 

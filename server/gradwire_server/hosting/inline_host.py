@@ -19,6 +19,7 @@ from gradwire_protocol.errors import Unavailable
 from gradwire_protocol.frames import Chunk, Frame, Reply
 
 from ..durable.history import Source
+from ..durable.recording import record
 from ..durable.records import GroupNote
 from ..durable.shared.home import Home
 from ..errors.error_mapping import to_problem
@@ -302,6 +303,16 @@ class InlineHost:
                 return await asyncio.to_thread(self._search, Path(place["folder"]), wanted, name, ended)
             finally:
                 ended.set()  # the caller may be gone
+
+    async def recorded(self) -> bytes:
+        place = await self.travel("place", {})
+        async with self._searching:
+            return await asyncio.to_thread(self._record, Path(place["folder"]))
+
+    def _record(self, folder: Path) -> bytes:
+        expect_any_float()
+        with THREADS.fixed(True), self._semaphore.turn():
+            return record(Source.of(folder), Backends())
 
     def _search(self, folder: Path, wanted: str, name: str, ended: threading.Event) -> dict[str, Any] | None:
         expect_any_float()

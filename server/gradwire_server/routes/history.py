@@ -21,10 +21,12 @@ from ..http.models import (
     SearchView,
     SessionView,
 )
-from ..http.openapi import PROBLEMS
+from ..http.openapi import PROBLEMS, RECORDING_RESPONSE
 from ..http.state import Server, TheServer, TheSession
+from ..http.tensor_formats import TAR
 from ..sessions import forking
 from ..sessions.session import Session
+from .bodies import ChunkedBody
 
 router = APIRouter(prefix="/v1/sessions/{session_id}", tags=["history"], responses=PROBLEMS)
 
@@ -52,6 +54,24 @@ async def search(server: TheServer, session: TheSession, request: Request, body:
     """
     with _quota(server, request, session):
         return {"found": await session.host.search(body.value, body.name)}
+
+
+@router.get(
+    "/history/recording",
+    operation_id="getRecording",
+    summary="Get the history as a file",
+    response_class=Response,
+    responses=RECORDING_RESPONSE,
+)
+async def recording(server: TheServer, session: TheSession, request: Request) -> Response:
+    """Get what is kept of the session's past as a file that ``gradwire sessions replay`` runs again on another machine
+    or version, and compares bit for bit. The replay that makes it counts as a session for the quotas of the key."""
+    with _quota(server, request, session):
+        file = await session.host.recorded()
+    server.metrics.rest_out.inc(len(file))
+    server.access.audit.note("session_exported", session=session.id, bytes_out=len(file))
+    name = f'attachment; filename="{session.id}.recording.tar"'
+    return ChunkedBody([file], TAR, {"Content-Disposition": name})
 
 
 @router.post(

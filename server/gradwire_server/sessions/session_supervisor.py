@@ -311,6 +311,9 @@ class SessionSupervisor:
     async def search(self, wanted: str, name: str) -> dict[str, Any] | None:
         return await self._query(lambda host: host.search(wanted, name))
 
+    async def recorded(self) -> bytes | memoryview:
+        return await self._query(lambda host: host.recorded())
+
     # Groups
 
     async def prepare_group(self, name: str) -> dict[str, Any]:

@@ -229,6 +229,10 @@ class ProcessHost:
         found: dict[str, Any] | None = await self._call("search", wanted, name)
         return found
 
+    async def recorded(self) -> bytes | memoryview:
+        found: memoryview = await self._call("recorded")
+        return found
+
     # Groups
 
     async def prepare_group(self, name: str) -> dict[str, Any]:
