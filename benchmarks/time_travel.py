@@ -60,9 +60,8 @@ def _travel(opened: Any, measure: Measure, steps: int, planted: int) -> dict[str
     """Everything once. Returns what each search has found."""
     step, weight = _training(planted)
     step(0)
-    first = opened.history()["frame"]
     opened.rewind(opened.checkpoint("warm"))  # imports and first calls are no part of the figures
-    measure("checkpoint", lambda: opened.checkpoint("begin"))
+    first = measure("checkpoint", lambda: opened.checkpoint("begin")).frame
     measure(f"{steps} steps, each read", lambda: [step(number) for number in range(steps)])
     made = opened.history()["frame"]
     fork = measure("fork", opened.fork)
@@ -70,14 +69,13 @@ def _travel(opened: Any, measure: Measure, steps: int, planted: int) -> dict[str
     with measure(f"look at frame {(first + made) // 2:,}", lambda: opened.at((first + made) // 2)) as past:
         past[weight].sum().item()
     replayed = measure("first NaN by the server's replay", opened.find_value)
-    halves = measure(
-        "first NaN by halves", lambda: gradwire.find_first(_broken, session=opened, monotone=True)
-    )
+    halves = measure("first NaN by halves", lambda: gradwire.find_first(_broken, session=opened, monotone=True))
     every = measure("first NaN frame by frame", lambda: gradwire.find_first(_broken, session=opened))
     measure("rewind", lambda: opened.rewind("begin"))
     if not replayed or halves != every or replayed["frame"] != every:
         raise RuntimeError(f"the searches disagree: {replayed}, {halves}, {every}")
-    where = f"frame {replayed['frame']}: {replayed['op']} at {os.path.relpath(replayed['line'])}"
+    step_number, line = replayed["frame"] - first - 1, os.path.relpath(replayed["line"])
+    where = f"step {step_number}, frame {every}: {replayed['op']} at {line}"
     return {
         "first NaN by the server's replay": where, "first NaN by halves": f"frame {halves}",
         "first NaN frame by frame": f"frame {every}",

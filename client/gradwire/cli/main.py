@@ -116,14 +116,18 @@ def export(
     session: SessionId,
     file: Annotated[Path, typer.Argument(help="File to write, for example model.safetensors.")],
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
-    journal: Annotated[bool, typer.Option("--journal", help="Export its journal, for gradwire sessions replay.")] = False,
+    journal: Annotated[
+        bool, typer.Option("--journal", help="Export its journal, for gradwire sessions replay.")
+    ] = False,
     url: Url = "http://127.0.0.1:8000",
     api_key: Key = "",
 ) -> None:
     """Export the tensors of a session and their names to a safetensors file, or its journal to a file to replay."""
     if file.exists() and not force:
         raise typer.BadParameter(f"{file} exists; use --force to overwrite it")
-    size = _with_rest(url, api_key, lambda rest: export_session(rest, session, file, "history/recording" if journal else "export"))
+    size = _with_rest(
+        url, api_key, lambda rest: export_session(rest, session, file, "history/recording" if journal else "export")
+    )
     typer.echo(f"{session}: {size:,} bytes in {file}")
 
 
@@ -174,8 +178,8 @@ def _told(found: dict[str, Any], value: str) -> str:
     made = f"tensor {found['name']} has" if found["name"] else f"{what} made"
     line = f"  {found['line']}" if found["line"] else "  (its source line is unknown)"
     return (
-        f"frame {found['frame']} (frame {found['seq']} of client {found['client']}): {made} {_WORDS[value]} in a tensor "
-        f"of shape {found['shape']}\n{line}"
+        f"frame {found['frame']} (frame {found['seq']} of client {found['client']}): {made} {_WORDS[value]} in a "
+        f"tensor of shape {found['shape']}\n{line}"
     )
 
 

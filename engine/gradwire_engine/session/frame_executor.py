@@ -383,7 +383,9 @@ class FrameExecution(PreparedFrame):
         if op.mutates is not None:
             found = [*found, values[0]]
         elif op.step:
-            lists = [v for p, v in zip(op.params, values, strict=False) if p.kind in (Kind.TENSORS, Kind.OPTIONAL_TENSORS)]
+            lists = [
+                v for p, v in zip(op.params, values, strict=False) if p.kind in (Kind.TENSORS, Kind.OPTIONAL_TENSORS)
+            ]
             found = [*found, *(tensor for value in lists for tensor in value or ())]
         return [tensor for tensor in found if isinstance(tensor, Tensor)]
 

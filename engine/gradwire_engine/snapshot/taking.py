@@ -275,7 +275,8 @@ class _Taker:
         known = self.session.structures
         self.arrays["structures"] = _joined([entry.encoded for entry in known.values()])
         return [
-            facts.StructureRow(h.hex(), len(entry.encoded), entry.human, list(entry.lines)) for h, entry in known.items()
+            facts.StructureRow(h.hex(), len(entry.encoded), entry.human, list(entry.lines))
+            for h, entry in known.items()
         ]
 
 

@@ -142,8 +142,8 @@ class Replay:
         if not usable:
             first = min(each.frame for each in starts)
             raise NotFound(
-                f"frame {frame} is not kept any more: the journal begins after frame {first}, since a snapshot replaced "
-                "what was before; a checkpoint keeps what follows it", oldest=first,
+                f"frame {frame} is not kept any more: the journal begins after frame {first}, since a snapshot "
+                "replaced what was before; a checkpoint keeps what follows it", oldest=first,
             )  # fmt: skip
         # The oldest state that is reached without an end, or the newest one before the frame.
         chosen = (min if frame is None else max)(usable, key=lambda each: (each.frame, each.record))

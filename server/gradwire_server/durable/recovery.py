@@ -191,13 +191,7 @@ def _replay(
 
 
 def _reopen(
-    disk: Disk,
-    folder: Path,
-    spec: SessionSpec,
-    start: _Start,
-    replayed: _Replayed,
-    named: int,
-    mark: Mark | None,
+    disk: Disk, folder: Path, spec: SessionSpec, start: _Start, replayed: _Replayed, named: int, mark: Mark | None
 ) -> Recovered:
     """Open the session's files for writing after the replay."""
     session, at, last, uncertain = replayed

@@ -66,5 +66,5 @@ def told(outcome: Outcome) -> str:
     name = f" ({difference.name})" if difference.name and difference.name not in difference.tensor else ""
     return (
         f"differs first after frame {difference.frame}: tensor {difference.tensor}{name}, shape {difference.shape}; "
-        f"expected {difference.expected}, found {difference.found}; {outcome.tensors} tensors before it are alike ({by})"
+        f"expected {difference.expected}, found {difference.found}; {outcome.tensors} tensors before are alike ({by})"
     )

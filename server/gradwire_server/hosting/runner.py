@@ -44,8 +44,8 @@ from .snapshot_schedule import LARGE_BYTES, SnapshotSchedule
 from .time_travel import Past, PastPlace, check_alone
 
 How = Literal["new", "recover", "adopt", "go_on", "fork", "past"]
-"""How a session starts: empty, recovered from its folder, imported from a file, as it was in another process, as another
-one is or was, or as a look at the past of another one."""
+"""How a session starts: empty, recovered from its folder, imported from a file, as it was in another process, as
+another one is or was, or as a look at the past of another one."""
 
 CHEAP_BYTES: Final = 64 << 20
 CHEAP_RECORDS: Final = 16

@@ -71,7 +71,7 @@ def check_alone(session: Session) -> None:
     """
     if session.engine.groups:
         names = ", ".join(sorted(session.engine.groups))
-        raise InvalidRequest(f"the session is in group {names}, whose other ranks do not travel with it: close it first")
+        raise InvalidRequest(f"the session is in group {names}, whose other ranks do not travel along: close it first")
 
 
 def imaged(session: Session) -> Any:
@@ -247,7 +247,7 @@ def _found(replay: Replay, frame: Frame, looking: _Search, lines: _Lines, name: 
 
 
 class _Lines:
-    """The lines of the last frames of a replay, since a derivative's op may be in an earlier frame than its backward."""
+    """The lines of the last frames of a replay, since the op of a derivative may be in an earlier frame."""
 
     def __init__(self) -> None:
         self._frames: OrderedDict[tuple[int, int], Sequence[str]] = OrderedDict()

@@ -89,9 +89,7 @@ async def checkpoint(server: TheServer, session: TheSession, body: CheckpointReq
     return made
 
 
-@router.delete(
-    "/checkpoints/{name}", operation_id="deleteCheckpoint", summary="Delete a checkpoint", status_code=204
-)
+@router.delete("/checkpoints/{name}", operation_id="deleteCheckpoint", summary="Delete a checkpoint", status_code=204)
 async def forget(server: TheServer, session: TheSession, name: CheckpointPath) -> None:
     """Delete a checkpoint. The session does not change."""
     await session.host.travel("forget", {"name": name})
@@ -107,9 +105,7 @@ async def rewind(server: TheServer, session: TheSession, body: RewindRequest) ->
     return found
 
 
-@router.post(
-    "/fork", operation_id="forkSession", summary="Fork a session", status_code=201, response_model=SessionView
-)
+@router.post("/fork", operation_id="forkSession", summary="Fork a session", status_code=201, response_model=SessionView)
 async def fork(
     server: TheServer,
     request: Request,
@@ -145,8 +141,8 @@ async def past(
     body: PastRequest,
     idempotency_key: RepeatKey = None,
 ) -> dict[str, Any]:
-    """Create a session that shows this one as it was after a frame: its tensors, graph and memory. It is in memory only,
-    and what is computed in it changes nothing of this one. Delete it after use. Requires a journal.
+    """Create a session that shows this one as it was after a frame: its tensors, graph and memory. It is in memory
+    only, and what is computed in it changes nothing of this one. Delete it after use. Requires a journal.
 
     A repeated request with the same ``Idempotency-Key`` returns the session of the first one.
     """

@@ -18,8 +18,8 @@ from ..context.modes import MODES
 from ..graph.forward_levels import OPEN
 from ..graph.graph_mirror import next_seq
 from ..modules.module import Module, SomeModule
-from ..session.kept_objects import AFTER_REWIND
 from ..session.current_session import current_session
+from ..session.kept_objects import AFTER_REWIND
 from ..tensor.tensor import Tensor
 from .capture import Capture
 from .input_tensors import InputTensors

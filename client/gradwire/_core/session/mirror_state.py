@@ -2,7 +2,7 @@
 carried over to a fork.
 
 The proxies of a session are found through the garbage collector, which knows them all, so that recording an op costs
-nothing more. A tensor that the program lets go of is let go of; what tensors hold (gradients, bases, the graph) is held.
+nothing more. A tensor that the program lets go of is let go of; what tensors hold (gradients, bases, the graph) stays.
 """
 
 from __future__ import annotations

@@ -135,8 +135,8 @@ def history(self: Session) -> dict[str, Any]:
 
 
 class Fork(Session):
-    """A session that began as another one was. ``fork[x]`` is what ``x`` of that session is here: a tensor, or a copy of
-    a module, an optimizer, a tuple or any other object, in which the tensors are those of the fork."""
+    """A session that began as another one was. ``fork[x]`` is what ``x`` of that session is here: a tensor, or a copy
+    of a module, an optimizer, a tuple or any other object, in which the tensors are those of the fork."""
 
     carried: CarriedOver | None = None
     _objects: KeptObjects | None = None
@@ -185,8 +185,8 @@ def fork(self: Session, frame: int | None = None, *, keep: bool = False, ttl: fl
         ttl: seconds without use after which it expires; by default as this one.
 
     Raises:
-        InvalidRequest: for a session in a group, or in the midst of a backward or a vmap; with a past frame also for one
-            without a journal.
+        InvalidRequest: for a session in a group, or in the midst of a backward or a vmap; with a past frame also for
+            one without a journal.
         NotFound: for a frame that is not kept.
         TooManyRequests: when the key may have no further session.
     """
@@ -206,8 +206,8 @@ def fork(self: Session, frame: int | None = None, *, keep: bool = False, ttl: fl
 
 
 class Past:
-    """A session as it was after a frame. ``past["loss"]`` is the tensor of a name, ``past[tensor]`` what a tensor of the
-    session was then. What is computed with them stays here, and is gone at the end: nothing of it is recorded.
+    """A session as it was after a frame. ``past["loss"]`` is the tensor of a name, ``past[tensor]`` what a tensor of
+    the session was then. What is computed with them stays here, and is gone at the end: nothing of it is recorded.
 
     Attributes:
         frame: which.
@@ -317,8 +317,8 @@ def find_first(
     """The first frame after which a predicate of the session's state holds; ``None`` if it never does.
 
     Args:
-        predicate: called with the session as it was (:class:`Past`); a tensor of one element counts as its value. A name
-            or tensor that is not there yet counts as False.
+        predicate: called with the session as it was (:class:`Past`); a tensor of one element counts as its value. A
+            name or tensor that is not there yet counts as False.
         session: by default the current one.
         first, last: between which frames to look, both included; by default all that are kept.
         monotone: the predicate stays true once it is, as that of a NaN in a weight. Then halves are tried, about
@@ -416,7 +416,9 @@ def _check_name(name: str) -> None:
     if not isinstance(name, str):
         raise ArgumentTypeError(f"the name of a checkpoint is a str, not {type(name).__name__}")
     if not name or len(name) > 200 or "/" in name or min(name) < " ":
-        raise ArgumentError(f"the name of a checkpoint has 1 to 200 printable characters and no slash, not {name!r:.80}")
+        raise ArgumentError(
+            f"the name of a checkpoint has 1 to 200 printable characters and no slash, not {name!r:.80}"
+        )
 
 
 def _checked_frame(frame: int) -> int:
