@@ -6,7 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 import numpy as np
@@ -127,7 +127,7 @@ WANTED: Final[dict[str, Callable[[np.ndarray[Any, Any]], Any]]] = {
 }
 
 
-class Found(NamedTuple):
+class Found(msgspec.Struct, frozen=True):
     """The first value that was looked for.
 
     Attributes:
@@ -148,11 +148,7 @@ class Found(NamedTuple):
 
     def described(self) -> dict[str, Any]:
         """As JSON."""
-        return self._asdict()
-
-
-class _Hit(Exception):
-    """It was found: the rest of the history is of no interest."""
+        return msgspec.structs.asdict(self)
 
 
 class _Search:

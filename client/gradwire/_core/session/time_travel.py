@@ -80,7 +80,7 @@ def checkpoint(self: Session, name: str) -> Checkpoint:
         LimitExceeded: for too many checkpoints, or bytes on disk.
     """
     _check_name(name)
-    self.synchronize()
+    _settle(self)
     row = self.rest.post(f"/v1/sessions/{self.id}/checkpoints", {"name": name}, PATIENCE_S)
     made = Checkpoint(self, row, live_objects())
     _checkpoints(self)[name] = made
@@ -104,7 +104,7 @@ def rewind(self: Session, name: str | Checkpoint) -> None:
             f"this program has no checkpoint {name!r:.80} of session {self.id}, it has {known}: it does not know which "
             "of its tensors were there then. session.at(frame) and session.fork(frame) show the state"
         )
-    self.synchronize()
+    _settle(self)
     self.kept_uploads.clear()
     self.rest.post(f"/v1/sessions/{self.id}/rewind", {"checkpoint": found.name}, PATIENCE_S)
     with self.lock:
@@ -129,7 +129,7 @@ def history(self: Session) -> dict[str, Any]:
     Raises:
         InvalidRequest: for a session without a journal.
     """
-    self.synchronize()
+    _settle(self)
     found: dict[str, Any] = self.rest.get(f"/v1/sessions/{self.id}/history")
     return found
 
@@ -190,7 +190,7 @@ def fork(self: Session, frame: int | None = None, *, keep: bool = False, ttl: fl
         NotFound: for a frame that is not kept.
         TooManyRequests: when the key may have no further session.
     """
-    self.synchronize()
+    _settle(self)
     body = {name: value for name, value in (("frame", frame), ("ttl_s", ttl)) if value is not None}
     number = str(self.rest.post(f"/v1/sessions/{self.id}/fork", body, PATIENCE_S)["id"])
     objects = live_objects() if frame is None else None
@@ -215,7 +215,7 @@ class Past:
     """
 
     def __init__(self, of: Session, frame: int) -> None:
-        of.synchronize()
+        _settle(of)
         self.frame = frame
         number = str(of.rest.post(f"/v1/sessions/{of.id}/past", {"frame": frame}, PATIENCE_S)["id"])
         try:
@@ -275,7 +275,7 @@ class Past:
         if frame == self.frame:
             return
         session = self.session
-        session.synchronize()
+        _settle(session)
         session.kept_uploads.clear()
         session.rest.put(f"/v1/sessions/{session.id}/past", {"frame": frame}, PATIENCE_S)
         self.frame = frame
@@ -376,10 +376,17 @@ def find_value(self: Session, value: str = "nan", name: str = "") -> dict[str, A
     Raises:
         InvalidRequest: for a session without a journal.
     """
-    self.synchronize()
+    _settle(self)
     body = {"value": value, "name": name}
     found: dict[str, Any] | None = self.rest.post(f"/v1/sessions/{self.id}/history/search", body, PATIENCE_S)["found"]
     return found
+
+
+def _settle(session: Session) -> None:
+    """Wait until everything recorded so far is done, and raise the first error among it. Where that is so already, no
+    frame is sent, since it would count."""
+    if session.builder.records or session.link.unanswered:
+        session.synchronize()
 
 
 def _opened(kind: type[Any], like: Session, number: str, client: int, owned: bool = True) -> Any:
