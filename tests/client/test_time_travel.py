@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -85,17 +86,21 @@ def test_a_rewind_before_the_first_step(session: Any) -> None:
 def test_what_was_made_since_refuses_every_use(session: Any) -> None:
     old = torch.ones(2)
     session.checkpoint("before")
-    late, late_view = old * 2, old[0]
+    made = [old * 2, old[0]]
+    late, view = made
     session.rewind("before")
-    for use in (
-        lambda: late.tolist(), lambda: late + 1, lambda: old + late, lambda: torch.stack([old, late]), lambda: repr(late),
-        lambda: late.add_(1), lambda: late_view.tolist(), lambda: late.requires_grad_(),
-    ):  # fmt: skip
+    uses: list[Callable[[], Any]] = [
+        late.tolist, partial(torch.add, late, 1), partial(torch.add, old, late), partial(torch.stack, [old, late]),
+        partial(repr, late), partial(late.add_, 1), view.tolist, late.requires_grad_,
+    ]  # fmt: skip
+    for use in uses:
         with pytest.raises(UnknownTensor, match="made after the checkpoint 'before'"):
             use()
     assert late.shape == (2,)
     assert old.tolist() == [1, 1]
-    del late, late_view
+    made.clear()
+    uses.clear()
+    late = view = None
     gc.collect()
     assert (old + 1).tolist() == [2, 2]
 
@@ -145,7 +150,7 @@ def test_a_change_in_place_that_a_graph_refuses_is_taken_back(session: Any) -> N
     session.checkpoint("before")
     with torch.no_grad():
         middle.add_(1)
-    with pytest.raises(RuntimeError, match="in place|inplace"):
+    with pytest.raises(RuntimeError, match=r"in place|inplace"):
         out.backward()
     session.rewind("before")
     out.backward()

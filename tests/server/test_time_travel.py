@@ -200,7 +200,7 @@ def test_a_checkpoint_keeps_the_journal_that_compactions_would_replace(folder: P
     assert runner.compact()
     source = Source.of(folder)
     assert oldest_frame(source) == 3
-    with pytest.raises(NotFound, match="the journal begins after frame 3.*a checkpoint keeps what follows it"):
+    with pytest.raises(NotFound, match=r"the journal begins after frame 3.*a checkpoint keeps what follows it"):
         Replay(source, 2)
     runner.travel("checkpoint", {"name": "kept"})
     for number in range(3, 9):
@@ -238,7 +238,7 @@ def test_damage_to_a_checkpoint_is_found_and_the_session_goes_on(folder: Path) -
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
     file.write_bytes(data)
-    with pytest.raises(JournalDamaged, match="checkpoint-.*digest"):
+    with pytest.raises(JournalDamaged, match=r"checkpoint-.*digest"):
         runner.travel("rewind", {"name": "a"})
     counting(runner, 1, 2)
     assert count_of(runner.session) == 3

@@ -37,7 +37,7 @@ RepeatKey = Annotated[str | None, Header(min_length=1, max_length=200)]
 
 
 @router.get(
-    "/history", operation_id="getHistory", summary="Get what is kept of a session's past", response_model=HistoryView
+    "/history", operation_id="getHistory", summary="Get the kept history of a session", response_model=HistoryView
 )
 async def history(session: TheSession) -> dict[str, Any]:
     """Get how far back a session can be seen, and its checkpoints. Requires a journal."""
