@@ -379,7 +379,7 @@ def test_the_routes_refuse_strangers_and_nonsense(live: LiveServer) -> None:
         for method, path, body in (
             ("GET", "history", None), ("POST", "checkpoints", {"name": "a"}), ("POST", "rewind", {"checkpoint": "a"}),
             ("POST", "fork", {}), ("POST", "past", {"frame": 0}), ("PUT", "past", {"frame": 0}),
-            ("POST", "history/search", {}), ("GET", "history/recording", None), ("DELETE", "checkpoints/a", None),
+            ("GET", "history/search", None), ("GET", "history/recording", None), ("DELETE", "checkpoints/a", None),
         ):  # fmt: skip
             assert stranger.request(method, f"{session}/{path}", json=body).status_code == 404, path
         assert http.post(f"{session}/rewind", json={"checkpoint": "a"}).status_code == 404
@@ -389,7 +389,7 @@ def test_the_routes_refuse_strangers_and_nonsense(live: LiveServer) -> None:
         assert http.post(f"{session}/past", json={"frame": 7}).status_code == 404
         assert http.post(f"{session}/fork", json={"frame": 7}).status_code == 404
         assert http.put(f"{session}/past", json={"frame": 0}).status_code == 422
-        assert http.post(f"{session}/history/search", json={"value": "zero"}).status_code == 422
+        assert http.get(f"{session}/history/search?value=zero").status_code == 422
         http.delete(session)
 
 
@@ -402,10 +402,12 @@ def test_a_fork_counts_for_the_quota_and_a_repeated_request_makes_one(live: Live
         assert len(made) == 1
         past = http.post(f"{session}/past", json={"frame": 1})
         assert past.json()["past_of"] == session.rpartition("/")[2]
-        assert http.post(f"{session}/history/search", json={}).json() == {"found": None}
+        assert http.get(f"{session}/history/search").json() == {"found": None}
         last = http.post(f"{session}/fork", json={})
-        for path, body in (("fork", {}), ("past", {"frame": 1}), ("history/search", {})):
-            refused = http.post(f"{session}/{path}", json=body)
+        for method, path, body in (
+            ("POST", "fork", {}), ("POST", "past", {"frame": 1}), ("GET", "history/search", None),
+        ):  # fmt: skip
+            refused = http.request(method, f"{session}/{path}", json=body)
             assert refused.status_code == 429
             assert refused.json()["extra"]["setting"] == "GRADWIRE_MAX_KEY_SESSIONS"
         assert http.get(f"{session}/history").status_code == 200

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar
+from urllib.parse import quote
 
 import typer
 from rich.console import Console
@@ -158,10 +159,8 @@ def bisect(
 ) -> None:
     """Find the frame, the op and the source line that made the first NaN or infinity of a session with a journal."""
     value = "nonfinite" if nan and inf else "inf" if inf else "nan"
-    body = {"value": value, "name": name}
-    found = _with_rest(
-        url, api_key, lambda rest: rest.post(f"/v1/sessions/{session}/history/search", body, REPLAY_PATIENCE_S)
-    )["found"]
+    path = f"/v1/sessions/{session}/history/search?value={value}&name={quote(name, safe='')}"
+    found = _with_rest(url, api_key, lambda rest: rest.get(path, REPLAY_PATIENCE_S))["found"]
     if as_json:
         Console().print_json(data=found)
     elif found is None:

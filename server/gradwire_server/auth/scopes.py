@@ -59,7 +59,7 @@ SCOPES: Final[dict[tuple[str, str], str]] = {
     ("POST", "/v1/sessions/{session_id}/groups"): SESSION,
     ("DELETE", "/v1/sessions/{session_id}/groups/{group}"): SESSION,
     ("GET", "/v1/sessions/{session_id}/history"): READ,
-    ("POST", "/v1/sessions/{session_id}/history/search"): READ,
+    ("GET", "/v1/sessions/{session_id}/history/search"): READ,
     ("GET", "/v1/sessions/{session_id}/history/recording"): READ,
     ("POST", "/v1/sessions/{session_id}/checkpoints"): SESSION,
     ("DELETE", "/v1/sessions/{session_id}/checkpoints/{name}"): SESSION,

@@ -579,15 +579,6 @@ class PastRequest(Body):
     frame: Frame = Field(description="After how many frames.")
 
 
-class SearchRequest(Body):
-    """What to look for in the history of a session."""
-
-    value: Literal["nan", "inf", "nonfinite"] = Field(default="nan", description="The kind of value.")
-    name: Annotated[str, Field(max_length=MAX_NAME_CHARS)] = Field(
-        default="", description="Look only at the tensor that has this name after each frame. Default: at all results."
-    )
-
-
 class FoundView(BaseModel):
     """Where a value was found first."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Body, Header, Path, Request, Response
+from fastapi import APIRouter, Body, Header, Path, Query, Request, Response
 
 from gradwire_protocol.frames import MAX_NAME_CHARS
 
@@ -17,7 +17,6 @@ from ..http.models import (
     PastRequest,
     RewindRequest,
     RewoundView,
-    SearchRequest,
     SearchView,
     SessionView,
 )
@@ -44,16 +43,28 @@ async def history(session: TheSession) -> dict[str, Any]:
     return await session.host.travel("history", {})
 
 
-@router.post(
+@router.get(
     "/history/search", operation_id="searchHistory", summary="Find the first bad value", response_model=SearchView
 )
-async def search(server: TheServer, session: TheSession, request: Request, body: SearchRequest) -> dict[str, Any]:
+async def search(
+    server: TheServer,
+    session: TheSession,
+    request: Request,
+    value: Annotated[Literal["nan", "inf", "nonfinite"], Query(description="The kind of value.")] = "nan",
+    name: Annotated[
+        str,
+        Query(
+            max_length=MAX_NAME_CHARS,
+            description="Look only at the tensor that has this name after each frame. Default: at all results.",
+        ),
+    ] = "",
+) -> dict[str, Any]:
     """Replay what is kept of the session's past, and tell which frame, op and line made the first NaN or infinity.
 
     The session goes on meanwhile. The replay counts as a session for the quotas of the key.
     """
     with _quota(server, request, session):
-        return {"found": await session.host.search(body.value, body.name)}
+        return {"found": await session.host.search(value, name)}
 
 
 @router.get(

@@ -377,8 +377,8 @@ def find_value(self: Session, value: str = "nan", name: str = "") -> dict[str, A
         InvalidRequest: for a session without a journal.
     """
     _settle(self)
-    body = {"value": value, "name": name}
-    found: dict[str, Any] | None = self.rest.post(f"/v1/sessions/{self.id}/history/search", body, PATIENCE_S)["found"]
+    query = f"value={quote(value, safe='')}&name={quote(name, safe='')}"
+    found: dict[str, Any] | None = self.rest.get(f"/v1/sessions/{self.id}/history/search?{query}", PATIENCE_S)["found"]
     return found
 
 

@@ -43,9 +43,9 @@ class RestClient:
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self.clients = HttpClients(url, headers, timeout)
 
-    def get(self, path: str) -> Any:
-        """GET a path and decode the JSON answer."""
-        return self._safely("GET", path, patience_s=self._patience)
+    def get(self, path: str, timeout: float | None = None) -> Any:
+        """GET a path and decode the JSON answer, which may take ``timeout`` seconds."""
+        return self._safely("GET", path, patience_s=self._patience, timeout=timeout)
 
     def delete(self, path: str) -> None:
         """DELETE a path. Retried only a few times: programs do this at their end, and sessions expire anyway."""
