@@ -19,7 +19,7 @@ from .servers import as_measured
 NAMES: Final = (
     "chain", "mlp", "gpt", "cnn", "lstm", "hvp", "scalars", "traffic", "record", "growth", "server_op", "autograd",
     "transfer", "durability", "fleet", "sessions", "soak", "varied", "schedulers", "models", "cold", "fresh",
-    "collectives", "torch_device",
+    "collectives", "torch_device", "time_travel",
 )  # fmt: skip
 THREADS: Final = "1 on each side unless a row says 2; client and server are two processes, not bound to cores"
 RESULTS: Final = Path(__file__).parent / "results"

@@ -81,6 +81,7 @@ from ._core.dispatch import row_prefetch
 from ._core.session.batched_read import fetch
 from ._core.session.current_session import connect, current_session, get_default_dtype, open_session, set_default_dtype
 from ._core.session.session import Session
+from ._core.session.time_travel import find_first
 from ._core.surface import (
     attributes,
     conversions,

@@ -60,6 +60,7 @@ MAX_NAME: Final = 512
 MAX_ADDRESS: Final = 1 << 14
 """Length of a URL or a ticket."""
 MAX_NAME_CHARS: Final = 200
+MAX_LINE_CHARS: Final = 400
 """Length of the name of a tensor in a session."""
 _INT64: Final = (1 << 63) - 1
 
@@ -70,6 +71,7 @@ Id = Annotated[int, msgspec.Meta(ge=-MAX_ID, le=MAX_ID)]
 """A tensor's id. No tensor has a negative one; the lookup reports that."""
 ClientNumber = Annotated[int, msgspec.Meta(ge=0, le=MAX_ID >> ID_BITS)]
 Name = Annotated[str, msgspec.Meta(max_length=MAX_NAME)]
+LineText = Annotated[str, msgspec.Meta(max_length=MAX_LINE_CHARS)]
 Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
 Address = Annotated[str, msgspec.Meta(max_length=MAX_ADDRESS)]
 Nested = Annotated[Any, msgspec.Meta(extra={"bound": (MAX_ENTRIES, MAX_NESTING, MAX_TEXT)})]
@@ -153,6 +155,8 @@ class Frame(msgspec.Struct, omit_defaults=True, tag_field="type", tag="frame"):
         stacked: references to results that are wanted of every iteration. Each is stacked along a new first dimension,
             in a tensor whose id follows those of the results.
         near: ``first``, ``external`` and ``releases`` are this client's counters, without its number.
+        lines: with a structure, where the program called each record, as ``file:line`` or empty. Nothing depends on it:
+            the server keeps it with the structure, and names the line when it is asked where something began.
         buffers: byte lengths of the raw buffers after the header (MessagePack only).
     """
 
@@ -173,6 +177,7 @@ class Frame(msgspec.Struct, omit_defaults=True, tag_field="type", tag="frame"):
     near: bool = False
     repeat: Count = 0
     stacked: Wholes = []
+    lines: Annotated[list[LineText], msgspec.Meta(max_length=MAX_ENTRIES)] = []
     buffers: Sizes = []
 
     def spelled_out(self) -> Frame:

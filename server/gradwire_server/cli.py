@@ -36,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
         description="Serve autograd sessions over HTTP and WebSocket.",
         epilog="Environment variables set all limits; --settings lists them. "
         "'gradwire-server keys' manages API keys without a running server; 'gradwire-server warm' compiles the CPU "
-        "kernels ahead of the first start.",
+        "kernels ahead of the first start; 'gradwire-server replay' runs a recorded session again.",
     )
     result.add_argument("--host", help="address to listen on (default: GRADWIRE_HOST, else 127.0.0.1)")
     result.add_argument(
@@ -73,6 +73,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return key_command.main(arguments[1:])
     if arguments[:1] == ["warm"]:
         return warm(arguments[1:])
+    if arguments[:1] == ["replay"]:
+        tuning.before_numpy()
+        from .hosting.replay_command import main as replay
+
+        return replay(arguments[1:])
     options = parser().parse_args(arguments)
     if os.getpid() == 1:
         # The kernel ignores signals to PID 1 of a container that have no handler: a stop during the start would take

@@ -6,7 +6,7 @@ import pytest
 
 from .quick_runs import check
 
-NAMES = ("traffic", "record", "server_op", "autograd", "transfer", "durability", "sessions", "cold")
+NAMES = ("traffic", "record", "server_op", "autograd", "transfer", "durability", "sessions", "cold", "time_travel")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -12,7 +13,7 @@ from fastapi.routing import APIRoute
 from gradwire_server.app import create_app
 from gradwire_server.routes import ROUTERS
 from gradwire_server.settings.settings import Settings
-from tests.live_server import LiveServer
+from tests.live_server import LiveServer, live_server
 
 DOCUMENT = create_app(Settings(api_keys=("unused",))).openapi()
 ROUTES = [
@@ -24,8 +25,8 @@ OPERATIONS = {
     for method, operation in item.items()
 }
 ORDER = (
-    "createSession", "putTensor", "putNamedTensor", "submitFrame", "grad", "backward", "openGroup", "createKey",
-    "createTicket",
+    "createSession", "putTensor", "putNamedTensor", "submitFrame", "grad", "backward", "createCheckpoint",
+    "rewindSession", "forkSession", "openPast", "movePast", "openGroup", "createKey", "createTicket",
 )  # fmt: skip
 """That in which the examples build on each other."""
 
@@ -52,6 +53,13 @@ def test_every_operation_with_a_body_in_json_has_an_example() -> None:
 
 
 @pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """A server whose sessions have journals, which some operations need."""
+    with live_server(data_dir=tmp_path_factory.mktemp("data"), durability="applied") as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
 def place(server: LiveServer) -> str:
     """The id of the session that the examples work in."""
     with server.http() as http:
@@ -75,13 +83,14 @@ def _paste(http: httpx.Client, operation: str, example: str, known: dict[str, An
 
 
 def test_examples_work(server: LiveServer, place: str) -> None:
-    known = {"session_id": place}
+    known: dict[str, Any] = {"session_id": place}
     with server.http() as user, server.http(server.admin_key) as admin:
         replies = {}
         for operation in ORDER[1:]:
             http = admin if OPERATIONS[operation][2]["x-scope"] == "admin" else user
             for example in OPERATIONS[operation][2]["requestBody"]["content"]["application/json"]["examples"]:
-                replies[operation, example] = _paste(http, operation, example, known)
+                past = {"session_id": replies["openPast", "past"]["id"]} if operation == "movePast" else known
+                replies[operation, example] = _paste(http, operation, example, past)
     natural, compact = replies["submitFrame", "natural"], replies["submitFrame", "compact"]
     assert "errors" not in natural and "errors" not in compact
     assert [value["values"] for value in natural["values"]] == [7.5, [[0.5, 1.0], [1.5, 2.0]]]

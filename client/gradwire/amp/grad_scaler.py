@@ -19,6 +19,7 @@ from gradwire_protocol.errors import ArgumentError, ArgumentValueError
 from .._core.context.modes import no_grad
 from .._core.dispatch.dispatch import call
 from .._core.optimizers.optimizer import Optimizer
+from .._core.session.kept_objects import ATTRIBUTES, KEEPERS
 from .._core.surface.creation import full, tensor
 from .._core.surface.server_devices import gpu_count
 from .._core.tensor.tensor import NO_GRAD, Tensor
@@ -331,3 +332,6 @@ def _settlement(account: _Account, answers: Callable[[], list[Any]], i: int) -> 
                     del state[param]
 
     return settle
+
+
+KEEPERS[GradScaler] = ATTRIBUTES

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +15,8 @@ from .asking import DEFAULT_URL, ApiKey, Json, Url, request, with_rest
 from .conformance.command import conformance
 from .doctor.command import doctor
 from .fleet import app as fleet
+from .history import bisect, replay
+from .installed import need_server
 from .keys import app as keys
 from .printing import print_json, print_table
 from .running.command import run as run_program
@@ -23,13 +24,15 @@ from .session_files import export_session, import_session
 from .top.command import top
 
 app = typer.Typer(help="Compute with tensors and gradients on a server.", no_args_is_help=True)
-sessions = typer.Typer(help="List, inspect, delete, export and import sessions of a server.", no_args_is_help=True)
+sessions = typer.Typer(help="List, inspect, delete, export, import, search and replay sessions.", no_args_is_help=True)
 app.add_typer(sessions, name="sessions")
 app.add_typer(keys, name="keys")
 app.add_typer(fleet, name="fleet")
 app.command()(conformance)
 app.command()(doctor)
 app.command()(top)
+sessions.command("bisect")(bisect)
+sessions.command("replay")(replay)
 
 SessionId = Annotated[str, typer.Argument(help="Id of the session, as shown by ls.")]
 
@@ -52,9 +55,7 @@ def command(
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})
 def serve(context: typer.Context) -> None:
     """Run a server. Same as gradwire-server; --help lists its options."""
-    if find_spec("gradwire_server") is None or find_spec("fastapi") is None:
-        typer.echo("the server is not installed: pip install 'gradwire[server]'", err=True)
-        raise typer.Exit(1)
+    need_server()
     command = [sys.executable, "-m", "gradwire_server", *context.args]
     if os.name == "posix":
         os.execv(sys.executable, command)
@@ -129,13 +130,17 @@ def export(
     session: SessionId,
     file: Annotated[Path, typer.Argument(help="File to write, for example model.safetensors.")],
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    journal: Annotated[
+        bool, typer.Option("--journal", help="Export its journal, for gradwire sessions replay.")
+    ] = False,
     url: Url = DEFAULT_URL,
     api_key: ApiKey = "",
 ) -> None:
-    """Export the tensors of a session and their names to a safetensors file."""
+    """Export the tensors of a session and their names to a safetensors file, or its journal to a file to replay."""
     if file.exists() and not force:
         raise typer.BadParameter(f"{file} exists; use --force to overwrite it")
-    size = with_rest(url, api_key, lambda rest: export_session(rest, session, file))
+    what = "history/recording" if journal else "export"
+    size = with_rest(url, api_key, lambda rest: export_session(rest, session, file, what))
     typer.echo(f"{session}: {size:,} bytes in {file}")
 
 

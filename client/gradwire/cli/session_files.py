@@ -33,8 +33,11 @@ def progress(what: str, total: int | None) -> Iterator[Callable[[int | None], Ad
         yield begin
 
 
-def export_session(rest: RestClient, session: str, target: Path) -> int:
+def export_session(rest: RestClient, session: str, target: Path, what: str = "export") -> int:
     """Export a session to a file atomically; returns the file's size.
+
+    Args:
+        what: what to export: ``export`` for its tensors, ``history/recording`` for its journal.
 
     Raises:
         GradwireError: an error of the server.
@@ -43,7 +46,7 @@ def export_session(rest: RestClient, session: str, target: Path) -> int:
     partial = target.with_name(target.name + ".part")
     try:
         with (
-            rest.download(f"/v1/sessions/{session}/export") as (size, chunks),
+            rest.download(f"/v1/sessions/{session}/{what}") as (size, chunks),
             progress(f"exporting {session}", size) as begin,
             partial.open("wb") as file,
         ):

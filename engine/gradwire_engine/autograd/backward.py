@@ -77,7 +77,8 @@ def backward(
     del roots
     written: list[CopySlices] = []
     stops: Sequence[int] = ()
-    if pauses is None and captures is None and not create_graph and not engine.anomaly and engine.timeline is None:
+    plain = not engine.anomaly and engine.timeline is None and engine.observer is None
+    if pauses is None and captures is None and not create_graph and plain:
         written = _sweep(engine, order, pending, received, retain_graph)
         order = []
     for node in order:
@@ -161,6 +162,8 @@ def backward(
         del arrived
         if engine.anomaly:
             _check_nan(node, gradients)
+        if engine.observer is not None:
+            engine.observer.gradients(node, gradients)
         if ACCUMULATED in stops:
             yield CallbackRequest(ACCUMULATED, node, [])
         for edge, given in zip(edges, gradients, strict=True):

@@ -29,7 +29,7 @@ from ..runtime.memory import Limits, MemoryAccount
 from ..runtime.random import Generator
 from . import forward, inplace
 from .describing import described, tensors_among
-from .engine_context import ChangeLog, FrameTracer, GradientWatcher, NodeObserver
+from .engine_context import ChangeLog, FrameTracer, GradientWatcher, NodeObserver, ResultObserver
 from .known_calls import SHARED, KnownCall, KnownCalls, ShortWay
 from .operands import lay_out, operand, widened, wrapped_number
 from .plain_calls import plain_call
@@ -78,6 +78,7 @@ class Engine:
         dual_levels: the levels of forward mode at which tangents are computed now, outermost first.
         duals: per open level, who has tangents there.
         groups: the open groups of sessions, by name.
+        observer: sees all results and gradients, in a replay that looks for something.
     """
 
     compiled = False
@@ -110,6 +111,7 @@ class Engine:
         self.timeline: list[tuple[int, str, int, int, int]] | None = None
         self.tracer: FrameTracer | None = None
         self.watcher: GradientWatcher | None = None
+        self.observer: ResultObserver | None = None
         self.undo: ChangeLog | None = None
         self.clock = Clock()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 from weakref import WeakValueDictionary, ref
 
@@ -125,6 +125,16 @@ class NodeObserver(Protocol):
         """The results of the latest node are known."""
 
 
+class ResultObserver(Protocol):
+    """Sees what a replay computes."""
+
+    def results(self, op: str, index: int, tensors: list[Any]) -> None:
+        """A record made or changed these tensors."""
+
+    def gradients(self, node: Any, gradients: Sequence[Any]) -> None:
+        """A node's derivative returned these gradients."""
+
+
 class EngineContext(Protocol):
     """An engine; see :class:`.engine.Engine` for its attributes."""
 
@@ -148,6 +158,7 @@ class EngineContext(Protocol):
     timeline: list[tuple[int, str, int, int, int]] | None
     tracer: FrameTracer | None
     watcher: GradientWatcher | None
+    observer: ResultObserver | None
     undo: ChangeLog | None
     clock: Clock
     takes_short_ways: bool

@@ -322,6 +322,8 @@ class FrameExecution(PreparedFrame):
                 raise Poisoned(self.client.failed_backward)
             begun = True
             self._take(session.engine.run(entry, values), count)
+            if session.engine.observer is not None:
+                session.engine.observer.results(name, self.index, self._affected(op, values, count))
             failed = self.client.failed_backward
             if failed is not None and failed.code == Cancelled.code and name in BACKWARDS:
                 self.client.failed_backward = None  # the client knows of its cancellation, and gradients exist again
@@ -374,6 +376,18 @@ class FrameExecution(PreparedFrame):
         if timed_out:
             self.halted = problem
         self._fail(op, args, count, problem, values, begun)
+
+    def _affected(self, op: Op, values: list[Any], count: int | None) -> list[Tensor]:
+        """The tensors that a record made or changed."""
+        found = self.made[len(self.made) - (1 if count is None else count) :] if count != 0 else []
+        if op.mutates is not None:
+            found = [*found, values[0]]
+        elif op.step:
+            lists = [
+                v for p, v in zip(op.params, values, strict=False) if p.kind in (Kind.TENSORS, Kind.OPTIONAL_TENSORS)
+            ]
+            found = [*found, *(tensor for value in lists for tensor in value or ())]
+        return [tensor for tensor in found if isinstance(tensor, Tensor)]
 
     def _take(self, result: Any, count: int | None) -> None:
         if count == 0:

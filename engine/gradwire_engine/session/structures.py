@@ -27,6 +27,7 @@ class Known(NamedTuple):
 
     Attributes:
         nbytes: an upper bound of its memory.
+        lines: where the client called each record, if it said so.
     """
 
     structure: Structure
@@ -34,6 +35,7 @@ class Known(NamedTuple):
     encoded: bytes
     human: bool
     nbytes: int
+    lines: tuple[str, ...] = ()
 
 
 def decoded_bytes(encoded: bytes, human: bool) -> int:
@@ -82,7 +84,9 @@ class Structures(OrderedDict[bytes, Known]):
             )
         if frame.hash and structure_hash(encoded) != frame.hash:
             raise MalformedFrame("the hash does not match the structure")
-        return Known(structure, last_uses(structure), encoded, human, decoded_bytes(encoded, human))
+        lines = tuple(frame.lines)
+        nbytes = decoded_bytes(encoded, human) + sum(map(len, lines))
+        return Known(structure, last_uses(structure), encoded, human, nbytes, lines)
 
     def remember(self, digest: bytes, known: Known) -> None:
         """Store a structure by its hash, and evict the least recently used ones."""

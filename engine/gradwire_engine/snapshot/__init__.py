@@ -15,5 +15,6 @@ from .facts import Image, NotImageable
 from .foreign import detached, restore_foreign
 from .restoring import restore
 from .taking import take
+from .traveling import revisited, rewound
 
-__all__ = ["Image", "NotImageable", "detached", "restore", "restore_foreign", "take"]
+__all__ = ["Image", "NotImageable", "detached", "restore", "restore_foreign", "revisited", "rewound", "take"]

@@ -192,11 +192,12 @@ class UploadRow(msgspec.Struct, array_like=True):
 
 
 class StructureRow(msgspec.Struct, array_like=True):
-    """A known structure: its hash in hexadecimal, and its size in the array ``structures``."""
+    """A known structure: its hash in hexadecimal, its size in the array ``structures``, and its records' lines."""
 
     hash: str
     nbytes: int
     human: bool
+    lines: list[str] = []
 
 
 class GroupRow(msgspec.Struct, array_like=True):

@@ -207,8 +207,9 @@ class _Restorer:
             encoded = pieces.next(known.nbytes)
             structure = (msgspec.json if known.human else msgspec.msgpack).decode(encoded, type=Structure)
             session.structures[bytes.fromhex(known.hash)] = Known(
-                structure, last_uses(structure), encoded, known.human, decoded_bytes(encoded, known.human)
-            )
+                structure, last_uses(structure), encoded, known.human,
+                decoded_bytes(encoded, known.human) + sum(map(len, known.lines)), tuple(known.lines),
+            )  # fmt: skip
 
     def _client(self, known: facts.ClientRow, pieces: _Pieces) -> Client:
         problems, storages = self.tables["problems"], self.tables["storages"]

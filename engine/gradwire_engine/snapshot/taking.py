@@ -274,7 +274,10 @@ class _Taker:
     def _structures(self) -> list[facts.StructureRow]:
         known = self.session.structures
         self.arrays["structures"] = _joined([entry.encoded for entry in known.values()])
-        return [facts.StructureRow(h.hex(), len(entry.encoded), entry.human) for h, entry in known.items()]
+        return [
+            facts.StructureRow(h.hex(), len(entry.encoded), entry.human, list(entry.lines))
+            for h, entry in known.items()
+        ]
 
 
 def _joined(pieces: list[Any]) -> np.ndarray[Any, Any]:

@@ -51,6 +51,10 @@ ACTIONS: Final[dict[str, str]] = {
     "session_expired": "a session expired",
     "session_recovered": "a session was recovered from disk",
     "session_exported": "a session was exported",
+    "session_forked": "a session was forked",
+    "session_rewound": "a session was rewound to a checkpoint",
+    "checkpoint_created": "a checkpoint of a session was kept",
+    "checkpoint_deleted": "a checkpoint of a session was deleted",
     "session_imported": "a session was imported",
     "stream_opened": "a stream was opened",
     "stream_closed": "a stream was closed; the entry has its traffic",
@@ -71,7 +75,7 @@ class AuditEntry(msgspec.Struct, omit_defaults=True, kw_only=True):
         outcome: ``ok``, or an error code.
         key, tenant, address, request_id: the caller; without a key, the server itself or an unknown caller.
         session: the session concerned; ``tenant`` is then its owner.
-        about: the key concerned.
+        about: the key, the checkpoint or the forked session concerned.
         setting: the exceeded limit.
         frames, ops, bytes_in, bytes_out, seconds: the amount.
         code: the close code of a stream.

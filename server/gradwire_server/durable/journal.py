@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -17,6 +18,7 @@ from .snapshots import Snapshot, snapshots
 
 SUFFIX: Final = ".log"
 PREFIX: Final = "journal-"
+_NAME: Final = re.compile(re.escape(PREFIX) + r"(\d{20})" + re.escape(SUFFIX))
 
 log = structlog.get_logger("gradwire.journal")
 
@@ -26,11 +28,25 @@ def journal_path(folder: Path, base: int) -> Path:
     return folder / f"{PREFIX}{base:020d}{SUFFIX}"
 
 
-def superseded(folder: Path, newest: Snapshot) -> list[Path]:
-    """The files that a snapshot with its journal supersedes, including those left over by a crash."""
+def journals(folder: Path) -> dict[int, Path]:
+    """The journals of a session by the number of the last record before them, from their names."""
+    matches = ((path, _NAME.fullmatch(path.name)) for path in folder.iterdir())
+    return {int(match[1]): path for path, match in matches if match is not None}
+
+
+def superseded(folder: Path, newest: Snapshot, since: int | None = None) -> list[Path]:
+    """The files that a snapshot with its journal supersedes, including those left over by a crash.
+
+    Args:
+        since: keep the journals with later records than this one, which a checkpoint includes.
+    """
+    journals = sorted(folder.glob(f"{PREFIX}*{SUFFIX}"))
     kept = {newest.path, journal_path(folder, newest.seq)}
-    found = [*sorted(folder.glob(f"{PREFIX}*{SUFFIX}")), *(each.path for each in snapshots(folder))]
-    return [path for path in found if path not in kept]
+    if since is not None:
+        first = journal_path(folder, since)
+        before = [path for path in journals if path.name <= first.name]
+        kept |= {path for path in journals if not before or path.name >= before[-1].name}
+    return [path for path in [*journals, *(each.path for each in snapshots(folder))] if path not in kept]
 
 
 class Journal:

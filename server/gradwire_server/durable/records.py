@@ -48,6 +48,7 @@ class Kind(IntEnum):
     DROP = 4
     KERNELS = 5
     GROUP = 6
+    REWIND = 7
 
 
 class GroupNote(msgspec.Struct, array_like=True):
@@ -69,6 +70,14 @@ class ExchangeNote(msgspec.Struct, array_like=True):
     needed: list[int]
 
 
+class RewindNote(msgspec.Struct, array_like=True):
+    """The checkpoint to which the session was rewound: its name, last record and digest."""
+
+    name: str
+    record: int
+    digest: str
+
+
 class Notes(msgspec.Struct, array_like=True, omit_defaults=True):
     """A record's data beside the message.
 
@@ -81,6 +90,7 @@ class Notes(msgspec.Struct, array_like=True, omit_defaults=True):
         compiled: whether compiled kernels run from here on.
         opened, closed: a group that was opened, or the name of one that was closed.
         exchanges: what a frame with collectives received, by group.
+        rewound: the checkpoint of a rewind.
     """
 
     client: int = 0
@@ -93,6 +103,7 @@ class Notes(msgspec.Struct, array_like=True, omit_defaults=True):
     opened: GroupNote | None = None
     closed: str = ""
     exchanges: dict[str, ExchangeNote] = {}
+    rewound: RewindNote | None = None
 
 
 class Header(NamedTuple):

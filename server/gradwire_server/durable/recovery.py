@@ -7,7 +7,6 @@ record, for a missing record, and for a missing snapshot that later files depend
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -20,20 +19,19 @@ from gradwire_engine.kernels.cpu import toolchain
 from gradwire_engine.runtime.backends import Backends
 from gradwire_engine.runtime.groups import Exchanged, Group, GroupSpec, Member
 from gradwire_engine.session.session import Session
-from gradwire_engine.snapshot import restore
+from gradwire_engine.snapshot import restore, rewound
 from gradwire_protocol import envelope
 from gradwire_protocol.errors import GradwireError, JournalDamaged, OutOfMemory, Unavailable
 from gradwire_protocol.frames import Chunk, Frame
 
 from ..settings.session_spec import SessionSpec
+from .checkpoints import Checkpoint
 from .disk import Disk
-from .journal import PREFIX, SUFFIX, Journal, journal_path
+from .journal import Journal, journal_path, journals
 from .manifest import MANIFEST, Manifest, Mark, Owner, read_mark
-from .records import Kind, Reader, Record, damaged
+from .records import Kind, Reader, Record, RewindNote, damaged
 from .snapshots import Snapshot, read, snapshot_path, snapshots
 from .store import Begins, KeptSpec
-
-_JOURNAL: Final = re.compile(re.escape(PREFIX) + r"(\d{20})" + re.escape(SUFFIX))
 
 log = structlog.get_logger("gradwire.recovery")
 
@@ -77,7 +75,7 @@ def recover(disk: Disk, folder: Path, kept: KeptSpec, backends: Backends | None 
     spec = kept.spec
     mark = read_mark(folder, spec.id) if kept.manifest else None
     found = snapshots(folder)
-    paths = _journals(folder)
+    paths = journals(folder)
     # These numbers were certainly reached: a replay that ends before the last of them has lost records.
     named = max([*(each.seq for each in found), *paths, 0])
     reached = max(named, 0 if mark is None else mark.required)
@@ -94,8 +92,8 @@ def recover(disk: Disk, folder: Path, kept: KeptSpec, backends: Backends | None 
             log.error("a file of a session is damaged", session=spec.id, error=error.message)
             refusal = refusal or error
             continue
-        replayed = _replay(spec, session, start, paths, folder, reached)
-        return _reopen(disk, folder, spec, session, start, replayed, named, mark)
+        replayed = _replay(spec, session, start, paths, folder, reached, backends)
+        return _reopen(disk, folder, spec, start, replayed, named, mark)
     raise refusal if refusal is not None else _without_start(folder, kept.begins, mark)
 
 
@@ -106,12 +104,6 @@ def _without_start(folder: Path, begins: Begins, mark: Mark | None) -> JournalDa
     if begins == "empty":
         return damaged(journal_path(folder, 0), 0, "the file is missing, and there is no snapshot")
     return damaged(folder, 0, "the session's first snapshot is missing")
-
-
-def _journals(folder: Path) -> dict[int, Path]:
-    """The journals by the number of the last record before them, from their names."""
-    matches = ((path, _JOURNAL.fullmatch(path.name)) for path in folder.iterdir())
-    return {int(match[1]): path for path, match in matches if match is not None}
 
 
 def _complete(
@@ -162,16 +154,19 @@ def _restore(start: _Start, spec: SessionSpec, backends: Backends | None) -> Ses
 
 
 class _Replayed(NamedTuple):
-    """The result of a replay: the last record, the last journal, and whether an op failed halfway."""
+    """The result of a replay: the session, the last record and journal, and whether a snapshot is due: an op failed
+    halfway, or the session was rewound."""
 
+    session: Session
     at: int
     last: Reader | None
     uncertain: bool
 
 
 def _replay(
-    spec: SessionSpec, session: Session, start: _Start, paths: dict[int, Path], folder: Path, reached: int
-) -> _Replayed:
+    spec: SessionSpec, session: Session, start: _Start, paths: dict[int, Path], folder: Path, reached: int,
+    backends: Backends | None,
+) -> _Replayed:  # fmt: skip
     at, uncertain = start.seq, False
     last: Reader | None = None
     while (path := paths.get(at)) is not None:
@@ -179,7 +174,8 @@ def _replay(
             if reader.header.base != at:
                 raise reader.damaged(0, f"its header says that it follows record {reader.header.base}")
             for record in reader:
-                uncertain = _apply(session, record, path) or uncertain
+                session, due = apply_record(session, record, path, spec, backends)
+                uncertain = due or uncertain
             if reader.torn and reader.last < reached:
                 raise reader.damaged(
                     reader.end, f"record {reader.last + 1} is damaged, but records up to {reached} were written"
@@ -191,21 +187,14 @@ def _replay(
     if at < reached:
         path, end = (journal_path(folder, at), 0) if last is None else (last.path, last.end)
         raise damaged(path, end, f"record {at + 1} is missing, but records up to {reached} were written")
-    return _Replayed(at, last, uncertain)
+    return _Replayed(session, at, last, uncertain)
 
 
 def _reopen(
-    disk: Disk,
-    folder: Path,
-    spec: SessionSpec,
-    session: Session,
-    start: _Start,
-    replayed: _Replayed,
-    named: int,
-    mark: Mark | None,
+    disk: Disk, folder: Path, spec: SessionSpec, start: _Start, replayed: _Replayed, named: int, mark: Mark | None
 ) -> Recovered:
     """Open the session's files for writing after the replay."""
-    at, last, uncertain = replayed
+    session, at, last, uncertain = replayed
     durable = spec.durability == "durable"
     if mark is None:
         manifest = Manifest.begin(disk, folder, Owner(spec.id, spec.tenant), Mark())
@@ -228,14 +217,55 @@ def _reopen(
     return Recovered(session, journal, manifest, size, uncertain)
 
 
-def _apply(session: Session, record: Record, path: Path) -> bool:
-    """Replay a record. Returns whether one of its ops failed halfway for a transient reason."""
+def apply_record(
+    session: Session, record: Record, path: Path, spec: SessionSpec, backends: Backends | None
+) -> tuple[Session, bool]:
+    """Replay a record of the journal at ``path``. Returns the session, another one after a rewind, and whether a
+    snapshot is due: one of the record's ops failed halfway for a transient reason, or it is a rewind.
+
+    Raises:
+        JournalDamaged: when the replay has another result than the record, or its checkpoint is missing.
+        OutOfMemory, Unavailable: as :func:`recover`.
+    """
     try:
-        return _APPLY[record.kind](session, record)
-    except (OutOfMemory, Unavailable):
+        if record.kind == Kind.REWIND:
+            return _replay_rewind(session, record, path, spec, backends), True
+        return session, _APPLY[record.kind](session, record)
+    except (OutOfMemory, Unavailable, JournalDamaged):
         raise
     except (GradwireError, _ReplayDiffers, msgspec.MsgspecError) as error:
         raise damaged(path, record.offset, f"replaying record {record.seq} failed: {error}") from None
+
+
+def _replay_rewind(
+    session: Session, record: Record, path: Path, spec: SessionSpec, backends: Backends | None
+) -> Session:
+    note = record.notes.rewound
+    if note is None:
+        raise _ReplayDiffers("it names no checkpoint")
+    return rewind(session, checkpoint_of(note).snapshot(path.parent), note.name, spec, backends)
+
+
+def checkpoint_of(note: RewindNote) -> Checkpoint:
+    """The checkpoint that a rewind names."""
+    return Checkpoint(note.name, note.record, 0, note.digest, 0, 0.0)
+
+
+def rewind(
+    session: Session, found: Snapshot, name: str, spec: SessionSpec, backends: Backends | None
+) -> Session:  # fmt: skip
+    """The session at one of its checkpoints, in place of this one.
+
+    Raises:
+        JournalDamaged: when the checkpoint's file is missing or damaged.
+        OutOfMemory: when both do not fit into memory.
+    """
+    why = f"was made after the checkpoint {name!r:.80}, to which the session was rewound, or was released before it"
+    image = read(found, spec.id)
+    try:
+        return rewound(session, image, spec.engine_limits(), why, backends)
+    except MemoryError as error:
+        raise OutOfMemory(f"the checkpoint does not fit into memory: {error or 'allocation failed'}") from None
 
 
 def _replay_frame(session: Session, record: Record) -> bool:

@@ -132,6 +132,22 @@ class Host(Protocol):
             NotImageable: while the session has transient state.
         """
 
+    async def travel(self, what: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Do one of ``session_travels.TRAVELS``: keep a checkpoint, rewind, ...
+
+        Raises:
+            InvalidRequest: when the session has no journal, is in a group, or has transient state.
+            NotFound: for an unknown checkpoint, or a frame that is not kept.
+        """
+
+    async def search(self, wanted: str, name: str) -> dict[str, Any] | None:
+        """Find the first value of a kind in the session's history (``time_travel.search``). The session goes on
+        meanwhile.
+        """
+
+    async def recorded(self) -> bytes | memoryview:
+        """The session's history as a file (``durable.recording``)."""
+
     async def prepare_group(self, name: str) -> dict[str, Any]:
         """Where the session's process takes connections of other ranks, and more (``rendezvous.GroupHost``)."""
 

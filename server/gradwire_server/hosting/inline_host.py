@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
@@ -13,9 +14,12 @@ from typing import Any, Final, TypeVar
 import structlog
 
 from gradwire_engine.runtime import nccl
+from gradwire_engine.runtime.backends import Backends, expect_any_float
 from gradwire_protocol.errors import TooManyRequests, Unavailable
 from gradwire_protocol.frames import Chunk, Frame, Reply
 
+from ..durable.history import Source
+from ..durable.recording import record
 from ..durable.records import GroupNote
 from ..durable.shared.home import Home
 from ..errors.error_mapping import to_problem
@@ -29,6 +33,8 @@ from .hosts import Counting
 from .jobs import Answer, Buffers, FrameJob, Job, settle
 from .runner import How, Runner
 from .session_thread import SessionThread
+from .threads import SHARED as THREADS
+from .time_travel import search
 
 T = TypeVar("T")
 
@@ -75,6 +81,7 @@ class InlineHost:
         self._idle.set()
         self._queries: dict[Hashable, asyncio.Future[Any]] = {}
         self._predictor = DurationPredictor()
+        self._searching = asyncio.Lock()
         self._busy_poll = BusyPoll(self._loop, spin_s, lambda: semaphore.running > 0)
         self._burst_s = 0.0
         self._bursting = False
@@ -297,6 +304,34 @@ class InlineHost:
             return image
 
         return await self._call(give)
+
+    async def travel(self, what: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        return await self._call(lambda runner: runner.travel(what, arguments), mutates=True)
+
+    async def search(self, wanted: str, name: str) -> dict[str, Any] | None:
+        place = await self.travel("place", {})
+        async with self._searching:
+            ended = threading.Event()
+            try:
+                return await asyncio.to_thread(self._search, Path(place["folder"]), wanted, name, ended)
+            finally:
+                ended.set()  # the caller may be gone
+
+    async def recorded(self) -> bytes:
+        place = await self.travel("place", {})
+        async with self._searching:
+            return await asyncio.to_thread(self._record, Path(place["folder"]))
+
+    def _record(self, folder: Path) -> bytes:
+        expect_any_float()
+        with THREADS.fixed(True), self._semaphore.turn():
+            return record(Source.of(folder), Backends())
+
+    def _search(self, folder: Path, wanted: str, name: str, ended: threading.Event) -> dict[str, Any] | None:
+        expect_any_float()
+        with THREADS.fixed(True), self._semaphore.turn():
+            found = search(Source.of(folder), wanted, name, Backends(), ended.is_set)
+        return None if found is None else found.described()
 
     # Groups
 

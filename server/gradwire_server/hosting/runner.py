@@ -39,11 +39,13 @@ from ..durable.store import DiskUse, Lock, read_spec, remove_session, write_spec
 from ..settings.session_spec import JournalPolicy, SessionSpec
 from .journaled_frames import Buffers, encoded, has_freed, plain, refusal
 from .session_groups import SessionGroups
-from .session_queries import SessionQueries
+from .session_travels import SessionTravels
 from .snapshot_schedule import LARGE_BYTES, SnapshotSchedule
+from .time_travel import Past, PastPlace, check_alone
 
-How = Literal["new", "recover", "adopt", "go_on"]
-"""How a session starts: empty, recovered from its folder, imported from a file, or as it was in another process."""
+How = Literal["new", "recover", "adopt", "go_on", "fork", "past"]
+"""How a session starts: empty, recovered from its folder, imported from a file, as it was in another process, as
+another one is or was, or as a look at the past of another one."""
 
 CHEAP_BYTES: Final = 64 << 20
 CHEAP_RECORDS: Final = 16
@@ -55,7 +57,7 @@ _HUMAN: Final = Notes(human=True)
 log = structlog.get_logger("gradwire.runner")
 
 
-class Runner(SessionQueries):
+class Runner(SessionTravels):
     """One session. Not thread-safe. Results may be published only after :meth:`commit`.
 
     Args:
@@ -130,6 +132,42 @@ class Runner(SessionQueries):
             raise Unavailable(f"the session uses compiled kernels, here are none: {toolchain.describe()['reason']}")
         for group in self.session.engine.groups.values():
             group.keeps = False
+        return self
+
+    @classmethod
+    def fork(
+        cls, spec: SessionSpec, folder: Path | None, image: Image, backends: Backends | None = None,
+        policy: JournalPolicy | None = None, disk: Disk | None = None, home: Home | None = None,
+    ) -> Self:  # fmt: skip
+        """A new session in the state of another one, live graph included. Its clients resume their places in it.
+
+        Raises:
+            InvalidRequest: when the other one is in a group.
+            OutOfMemory: when it does not fit into memory.
+            LimitExceeded, Unavailable: as the constructor.
+        """
+        self = cls.go_on(spec, image, backends)
+        check_alone(self.session)
+        for client in self.session.clients.values():
+            client.replies.clear()
+            client.reply_bytes = 0
+        self._prepare(spec, folder, backends, policy, disk, home)
+        if self.folder is not None:
+            self._begin(self.folder, take(self.session))
+        return self
+
+    @classmethod
+    def look_back(cls, spec: SessionSpec, place: PastPlace, backends: Backends | None = None) -> Self:
+        """A session that shows another one at a frame of its past.
+
+        Raises:
+            NotFound: when the frame is not kept.
+            JournalDamaged: when a file of the other one is damaged.
+        """
+        self = cls.__new__(cls)
+        self._prepare(spec, None, backends, None, None, None)
+        self.past = Past(spec, place, backends)
+        self.session = self.past.session
         return self
 
     @classmethod
@@ -233,6 +271,7 @@ class Runner(SessionQueries):
         found = recover(self.disk, folder, kept, self._backends)
         self.session, self._journal, self._manifest = found.session, found.journal, found.manifest
         self._schedule.snapshot_bytes, self._schedule.uncertain = found.snapshot_bytes, found.uncertain
+        self.rewound = found.uncertain  # perhaps
 
     def publish_epoch(self) -> None:
         """Make the session's folder the session, if it is in shared storage: after everything in it is durable.
@@ -481,8 +520,9 @@ class Runner(SessionQueries):
             self._home.check()  # a successor then knows the snapshot, and needs none of the older files
         self._schedule.taken(written.path.stat().st_size)
         self.snapshots_taken += 1
+        self.rewound = False
         try:
-            for path in superseded(folder, written):
+            for path in superseded(folder, written, self._oldest_checkpoint(folder)):
                 self.disk.remove(path)
         except OSError as error:
             log.warning("cannot remove an old journal", session=self.spec.id, error=str(error))

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
-from gradwire_protocol.frames import ID_BITS, MAX_ID
+from gradwire_protocol.frames import ID_BITS, MAX_ID, MAX_NAME_CHARS
 from gradwire_protocol.ops.collectives import GROUP_LENGTH, MAX_WORLD_SIZE
 from gradwire_protocol.suggestions import did_you_mean
 
@@ -116,6 +116,7 @@ class SessionView(BaseModel):
         description="A dormant session is on disk only; its next use loads it. The description of a damaged session on "
         "disk is unreadable; delete the session or restore its files."
     )
+    past_of: str | None = Field(default=None, description="The session whose past it shows.")
     created_at: str
     expires_at: str = Field(description="When it expires if it stays idle.")
     streams: int = Field(description="Open streams.")
@@ -579,3 +580,75 @@ class GroupList(BaseModel):
     """The groups that a session has open."""
 
     groups: list[GroupCounts]
+
+
+CheckpointName = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS, pattern=r"^[^/\x00-\x1f]+$")]
+Frame = Annotated[int, Field(ge=0, le=MAX_ID)]
+
+
+class CheckpointRequest(Body):
+    """A checkpoint to keep."""
+
+    name: CheckpointName = Field(description="Its name; a checkpoint that had the name is forgotten.")
+
+
+class CheckpointView(BaseModel):
+    """A checkpoint."""
+
+    name: str
+    frame: int = Field(description="How many frames the session had applied.")
+    bytes: int = Field(description="What its file takes on disk.")
+    created: float = Field(description="Unix time.")
+
+
+class RewindRequest(Body):
+    """Where to rewind a session to."""
+
+    checkpoint: CheckpointName = Field(description="Name of a checkpoint.")
+
+
+class RewoundView(CheckpointView):
+    """The checkpoint to which a session was rewound."""
+
+    rewound_at: int = Field(description="The frame that the rewind counts as.")
+
+
+class HistoryView(BaseModel):
+    """What is kept of a session's past."""
+
+    frame: int = Field(description="How many frames the session has applied.")
+    oldest: int = Field(description="The oldest frame that can be seen.")
+    checkpoints: list[CheckpointView] = Field(description="Oldest first.")
+
+
+class ForkRequest(Body):
+    """The begin of a fork."""
+
+    frame: Frame | None = Field(default=None, description="After how many frames it begins. Default: now.")
+    ttl_s: Seconds = Field(default=None, description="Idle seconds after which it expires. Default: the session's.")
+
+
+class PastRequest(Body):
+    """Which state of a session to look at."""
+
+    frame: Frame = Field(description="After how many frames.")
+
+
+class FoundView(BaseModel):
+    """Where a value was found first."""
+
+    frame: int = Field(description="Frame of the session.")
+    client: int
+    seq: int = Field(description="Number of the frame among its client's.")
+    op: str = Field(description="The op that made it; backward for a derivative's.")
+    index: int = Field(description="The record in the frame; -1 if it is in an earlier one.")
+    line: str = Field(description="file:line of the program, if it is known.")
+    node: str = Field(description="The node of the graph whose derivative made it.")
+    shape: list[int]
+    name: str
+
+
+class SearchView(BaseModel):
+    """The result of a search."""
+
+    found: FoundView | None

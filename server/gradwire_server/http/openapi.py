@@ -17,7 +17,7 @@ from ..settings.version import VERSION
 from . import examples, generator_forms
 from .frame_schemas import REF, frame_schemas, op_schemas, ref
 from .models import NamedView, TensorView
-from .tensor_formats import DTYPE_HEADER, JSON, RAW, SAFETENSORS, SHAPE_HEADER
+from .tensor_formats import DTYPE_HEADER, JSON, RAW, SAFETENSORS, SHAPE_HEADER, TAR
 
 _BYTES: Final = {"type": "string", "format": "binary"}
 
@@ -46,6 +46,9 @@ FRAME_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
 
 EXPORT_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
     200: {"description": "The exported session", "content": {SAFETENSORS: {"schema": _BYTES}}}
+}
+RECORDING_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"description": "The recorded history", "content": {TAR: {"schema": _BYTES}}}
 }
 IMPORT_REQUEST: Final[dict[str, Any]] = {
     "requestBody": {"required": True, "content": {SAFETENSORS: {"schema": _BYTES}}}

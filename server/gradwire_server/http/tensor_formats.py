@@ -30,6 +30,7 @@ from gradwire_protocol.suggestions import explained
 JSON: Final = "application/json"
 RAW: Final = "application/octet-stream"
 SAFETENSORS: Final = "application/safetensors"
+TAR: Final = "application/x-tar"
 FORMATS: Final = (JSON, RAW, SAFETENSORS)
 
 DTYPE_HEADER: Final = "Gradwire-Dtype"

@@ -11,6 +11,7 @@ from . import (
     graph,
     groups,
     health,
+    history,
     keys,
     manual,
     names,
@@ -24,11 +25,11 @@ from . import (
 
 ROUTERS = (
     health.router, diagnostics.router, sessions.router, frames.router, tensors.router, names.router, gradients.router,
-    graph.router, groups.router, ops.router, stream.router, exports.router, keys.router, tickets.router, docs.router,
+    graph.router, groups.router, ops.router, stream.router, exports.router, history.router, keys.router, tickets.router, docs.router,
     activity.router, profile.router, console.root, manual.router,
 )  # fmt: skip
 
 __all__ = [
     "ROUTERS", "activity", "console", "diagnostics", "docs", "exports", "frames", "gradients", "graph", "groups",
-    "health", "keys", "manual", "names", "ops", "profile", "sessions", "stream", "tensors", "tickets",
+    "health", "history", "keys", "manual", "names", "ops", "profile", "sessions", "stream", "tensors", "tickets",
 ]  # fmt: skip

@@ -138,6 +138,7 @@ class Session:
             "default_dtype": spec.default_dtype,
             "ttl_s": spec.ttl_s,
             "durability": spec.durability,
+            "past_of": spec.past_of or None,
             "state": "damaged" if self.damaged else "running" if self.host.awake else "dormant",
             "created_at": timestamp(spec.created),
             "expires_at": timestamp(time.time() + self.remaining),

@@ -308,6 +308,15 @@ class SessionSupervisor:
     async def image(self) -> bytes | memoryview:
         return await self._query(lambda host: host.image())
 
+    async def travel(self, what: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        return await self._query(lambda host: host.travel(what, arguments))
+
+    async def search(self, wanted: str, name: str) -> dict[str, Any] | None:
+        return await self._query(lambda host: host.search(wanted, name))
+
+    async def recorded(self) -> bytes | memoryview:
+        return await self._query(lambda host: host.recorded())
+
     # Groups
 
     async def prepare_group(self, name: str) -> dict[str, Any]:

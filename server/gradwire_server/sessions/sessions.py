@@ -251,9 +251,20 @@ class SessionRegistry:
             default_dtype=default_dtype, limits=asdict(settings.engine_limits(limits)), ttl_s=ttl, seed=seed or 0,
             durability=granted, name=name,
         )  # fmt: skip
+        session = await self.add(spec, "new" if image is None else "adopt", image or b"")
+        log.info("session created", session=spec.id, tenant=tenant, device=chosen, durability=granted)
+        return session
+
+    async def add(self, spec: SessionSpec, how: How, image: bytes | memoryview) -> Session:
+        """Open a new session with these parameters, which were checked.
+
+        Raises:
+            LimitExceeded, TooManyRequests, Unavailable, DeviceError: as :meth:`create`.
+        """
+        self.check_capacity(spec.tenant)
         self._opening += 1
         try:
-            session = await self._open(spec, "new" if image is None else "adopt", image or b"")
+            session = await self._open(spec, how, image)
         finally:
             self._opening -= 1
         if self.draining:  # since the check above
@@ -261,7 +272,6 @@ class SessionRegistry:
             raise Unavailable("the server is stopping and accepts no new sessions")
         session.touch()  # the start of a worker process may have taken longer than the ttl
         self._sessions[spec.id] = session
-        log.info("session created", session=spec.id, tenant=tenant, device=chosen, durability=granted)
         return session
 
     async def _open(self, spec: SessionSpec, how: How, image: bytes | memoryview) -> Session:

@@ -28,6 +28,7 @@ class SessionSpec(msgspec.Struct, frozen=True, kw_only=True):
         seed: the seed of its random number generator.
         created: Unix time.
         name: what its program calls it; free text for people.
+        past_of: the session whose past it shows; empty for any other session.
     """
 
     id: str
@@ -40,6 +41,7 @@ class SessionSpec(msgspec.Struct, frozen=True, kw_only=True):
     durability: Durability = "none"
     created: float = msgspec.field(default_factory=time.time)
     name: str = ""
+    past_of: str = ""
 
     def engine_limits(self) -> Limits:
         """The engine's limits. Limits that this version does not know are ignored."""

@@ -225,6 +225,18 @@ class ProcessHost:
         found: memoryview = await self._call("image")
         return found
 
+    async def travel(self, what: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = await self._call("travel", what, arguments)
+        return found
+
+    async def search(self, wanted: str, name: str) -> dict[str, Any] | None:
+        found: dict[str, Any] | None = await self._call("search", wanted, name)
+        return found
+
+    async def recorded(self) -> bytes | memoryview:
+        found: memoryview = await self._call("recorded")
+        return found
+
     # Groups
 
     async def prepare_group(self, name: str) -> dict[str, Any]:

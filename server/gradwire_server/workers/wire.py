@@ -61,7 +61,7 @@ class Open(msgspec.Struct, tag="open", array_like=True):
 
     Attributes:
         folder: its folder on disk; empty for a session in memory only.
-        how: ``new``, ``recover`` (from the folder) or ``adopt`` (import the file in the message's buffer).
+        how: see :data:`..hosting.runner.How`; the message's buffer has the image.
     """
 
     call: int

@@ -39,7 +39,7 @@ from .wire import (
 METHODS: Final = frozenset({
     "join", "expected", "describe", "tensors", "names", "memory", "graph", "export", "cancel", "close", "prepare_group",
     "open_group", "attach_group", "group_moved", "group_lost", "close_group", "groups",
-    "needed", "image", "profile",
+    "needed", "image", "profile", "travel", "search", "recorded",
 })  # fmt: skip
 """The host's methods that can be called by name."""
 

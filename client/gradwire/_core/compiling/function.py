@@ -21,6 +21,7 @@ from ..graph.forward_levels import OPEN
 from ..graph.graph_mirror import next_seq
 from ..modules.module import Module, SomeModule
 from ..session.current_session import current_session
+from ..session.kept_objects import AFTER_REWIND
 from ..tensor.tensor import Tensor
 from .capture import Capture
 from .input_tensors import InputTensors
@@ -218,6 +219,9 @@ def forget_all() -> None:
     """Let every compiled function forget what was recorded of it."""
     for each in list(_all):
         each.clear()
+
+
+AFTER_REWIND.append(forget_all)
 
 
 class CompiledCall:

@@ -17,6 +17,7 @@ from ..context.late_signatures import called_as, show_as
 from ..context.layouts import memory_format
 from ..context.modes import no_grad
 from ..dispatch.dispatch import call
+from ..session.kept_objects import KEEPERS, Keeper
 from ..surface.conversions import reordered
 from ..surface.creation import place
 from ..surface.creation_like import empty_like
@@ -482,6 +483,20 @@ def _replaced(tensor: Tensor, fn: Callable[[Tensor], Tensor]) -> Any:
     tensor.data = made
     return tensor
 
+
+def _take_state(module: Module) -> dict[str, Any]:
+    """What a checkpoint keeps of a module: which parameters and buffers it has, and its mode."""
+    return {"parameters": dict(module._parameters), "buffers": dict(module._buffers), "training": module.training}
+
+
+def _put_state(module: Module, kept: dict[str, Any]) -> None:
+    for table, before in ((module._parameters, kept["parameters"]), (module._buffers, kept["buffers"])):
+        table.clear()
+        table.update(before)
+    module.training = kept["training"]
+
+
+KEEPERS[Module] = Keeper(_take_state, _put_state)
 
 # What a class hands on to the next one is nothing as a rule.
 show_as(Module.__init__, lambda: inspect.signature(Module._init_hooks))

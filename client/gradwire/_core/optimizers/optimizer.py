@@ -18,6 +18,7 @@ from ..context.modes import MODES, enable_grad, no_grad
 from ..dispatch.dispatch import call
 from ..modules.parameter import clear_gradients
 from ..session.batched_read import fetch
+from ..session.kept_objects import KEEPERS, Keeper, copied
 from ..session.profile_ranges import record_function
 from ..session.profile_recorder import current
 from ..surface.creation import tensor
@@ -335,6 +336,30 @@ class Optimizer:
             lines += [f"    {name}: {group[name]}" for name in sorted(group) if name != "params"]
         return "\n".join([*lines, ")"])
 
+
+def _take_state(optimizer: Optimizer) -> dict[str, Any]:
+    """What a checkpoint keeps of an optimizer: what it remembers, and its groups with their options."""
+    optimizer._settle()
+    return {
+        "state": copied(optimizer.state), "param_groups": copied(optimizer.param_groups),
+        "has_stepped": optimizer._has_stepped,
+    }  # fmt: skip
+
+
+def _put_state(optimizer: Optimizer, kept: dict[str, Any]) -> None:
+    """Put back what :func:`_take_state` gave. The dictionaries stay the same objects, since schedules know them."""
+    optimizer._unsettled = None
+    optimizer._has_stepped = kept["has_stepped"]
+    optimizer.state.clear()
+    optimizer.state.update(copied(kept["state"]))
+    groups = copied(kept["param_groups"])
+    del optimizer.param_groups[len(groups) :]
+    for group, before in zip(optimizer.param_groups, groups, strict=True):
+        group.clear()
+        group.update(before)
+
+
+KEEPERS[Optimizer] = Keeper(_take_state, _put_state)
 
 _pre_hooks_of_all, _post_hooks_of_all = HookTable(), HookTable()
 

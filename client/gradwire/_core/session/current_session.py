@@ -6,6 +6,8 @@ import atexit
 import os
 import random
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from gradwire_protocol import dtypes
@@ -111,7 +113,7 @@ def connect(
     )  # fmt: skip
     with _lock:
         _current = opened
-        _use_defaults(opened)
+        use_defaults(opened)
     return opened
 
 
@@ -207,8 +209,22 @@ def current_session() -> Session:
     with _lock:
         if _current is None or _current.closed:
             _current = open_session()
-            _use_defaults(_current)
+            use_defaults(_current)
         return _current
+
+
+@contextmanager
+def active(session: Session) -> Iterator[None]:
+    """For the extent of the ``with``, new tensors of all threads belong to this session."""
+    global _current
+    with _lock:
+        before, _current = _current, session
+        use_defaults(session)
+    try:
+        yield
+    finally:
+        with _lock:
+            _current = before
 
 
 def _leave_to_parent() -> None:
@@ -225,7 +241,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave_to_parent)
 
 
-def _use_defaults(session: Session) -> None:
+def use_defaults(session: Session) -> None:
+    """Have a session use what the program has set for all."""
     _use_default_dtype(session)
     _use_matmul_precision(session)
 

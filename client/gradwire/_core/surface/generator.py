@@ -10,6 +10,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from functools import wraps
 from typing import Any, Final, TypeVar
 
@@ -24,6 +25,7 @@ from ..context.modes import MODES, no_grad
 from ..context.size import device as Device
 from ..dispatch.dispatch import call
 from ..session.current_session import current_session
+from ..session.kept_objects import ATTRIBUTES, KEEPERS, Keeper
 from ..tensor.tensor import Tensor
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -248,3 +250,17 @@ def drawing_from(generator: Any) -> Any:
     if not isinstance(generator, Generator):
         raise ArgumentTypeError(f"generator must be a torch.Generator, not {type(generator).__name__}")
     return generator.drawing()
+
+
+def _take_generator(generator: Generator) -> dict[str, Any]:
+    kept = ATTRIBUTES.take(generator)
+    kept["_local"] = deepcopy(generator._local)
+    return kept
+
+
+def _put_generator(generator: Generator, kept: dict[str, Any]) -> None:
+    ATTRIBUTES.put(generator, kept)
+    generator._local = deepcopy(kept["_local"])
+
+
+KEEPERS[Generator] = Keeper(_take_generator, _put_generator)

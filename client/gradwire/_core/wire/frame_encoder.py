@@ -12,10 +12,11 @@ from msgspec.structs import replace
 
 from gradwire_protocol import envelope
 from gradwire_protocol.errors import GradwireError
-from gradwire_protocol.frames import ID_BITS, Chunk, Frame, Payload, structure_hash
+from gradwire_protocol.frames import ID_BITS, MAX_LINE_CHARS, Chunk, Frame, Payload, structure_hash
 from gradwire_protocol.frames import Structure as StructureMessage
 from gradwire_protocol.promotion import fits
 
+from ..context.call_sites import Line, spell_line
 from .send_window import SentFrame
 
 CHUNK_BYTES: Final = 2 << 20
@@ -23,6 +24,7 @@ STRUCTURES_REMEMBERED: Final = 128
 STRUCTURES_LOST: Final = 4096
 """Structures for which the reason for sending them again is kept."""
 HASHES_REMEMBERED: Final = 256
+LINES_SPELLED: Final = 4096
 REMEMBERED_BYTES: Final = 4096
 """Structures up to this size are looked up instead of hashed again: most frames of a program are like others."""
 HASHED_BYTES: Final = 64
@@ -51,7 +53,10 @@ class FrameEncoder:
         misses: frames whose structure was sent in full, by reason: ``new``, never sent before; ``reconnected``, sent
             for the first time over this connection; ``forgotten``, evicted here or on the server; ``small``, too
             small to be worth hashing.
+        tells_lines: a structure goes with the program's lines, since a journal keeps it.
     """
+
+    tells_lines = False
 
     def __init__(self) -> None:
         self._known: dict[bytes, None] = {}
@@ -107,6 +112,8 @@ class FrameEncoder:
         frame = sent.frame
         known = frame.hash in self._known
         frame.structure = _NOTHING if known else msgspec.Raw(sent.structure)
+        if self.tells_lines:
+            frame.lines = [] if known else [_spelled_line(line) for line in sent.lines]
         if known:
             self.hits += 1
             del self._known[frame.hash]
@@ -135,6 +142,11 @@ def _encoded(frame: Frame, buffers: list[memoryview | bytes]) -> list[bytes | me
         # A number beyond 64 bits, in a call whose form was cached. It is sent as text; the server's error names the op.
         frame.scalars = [_spelled(n) if type(n) is int and not fits(n) else n for n in frame.scalars]
         return _near(frame, buffers)
+
+
+@lru_cache(LINES_SPELLED)
+def _spelled_line(line: Line | None) -> str:
+    return "" if line is None else spell_line(line)[-MAX_LINE_CHARS:]
 
 
 def _spelled(number: int) -> str:

@@ -112,6 +112,7 @@ class Link:
         self.limits = welcome.limits
         self.devices = welcome.devices
         self.durability = welcome.durability
+        self._outgoing.tells_lines = welcome.durability != "none"
         # Half of what the server accepts before it stops reading and answering pings.
         window = self._window
         window.most_bytes = min(window.most_bytes, welcome.limits.get("max_stream_backlog_bytes", 64 << 20) // 2)
@@ -580,6 +581,7 @@ class Link:
         # In one statement: a signal handler sees either no connection, or the connection with its state.
         self._way.connection, self.clock, self._written = connection, clock, self._window.answered
         self.client, self.epoch, self.durability = welcome.client, welcome.epoch, welcome.durability
+        self._outgoing.tells_lines = welcome.durability != "none"
         self.reconnects += 1
         self._patience.tries += self.reconnects > 0  # not a success until a frame is answered
         self.resent += len(self._window)

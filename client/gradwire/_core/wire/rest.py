@@ -44,9 +44,9 @@ class RestClient:
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self.clients = HttpClients(url, headers, timeout)
 
-    def get(self, path: str) -> Any:
-        """GET a path and decode the JSON answer."""
-        return self._safely("GET", path, patience_s=self._patience)
+    def get(self, path: str, timeout: float | None = None) -> Any:
+        """GET a path and decode the JSON answer, which may take ``timeout`` seconds."""
+        return self._safely("GET", path, patience_s=self._patience, timeout=timeout)
 
     def glance(self, path: str) -> Any:
         """GET a path once, with a short timeout: for what is merely looked at."""
@@ -71,6 +71,10 @@ class RestClient:
         ``Idempotency-Key``, or that may be asked twice."""
         headers = {"Idempotency-Key": secrets.token_urlsafe(18)}
         return self._safely("POST", path, body, headers, patience_s=self._patience, timeout=timeout)
+
+    def put(self, path: str, body: Any, timeout: float | None = None) -> Any:
+        """PUT JSON and decode the JSON answer, which may take ``timeout`` seconds. It may be asked twice."""
+        return self._safely("PUT", path, body, patience_s=self._patience, timeout=timeout)
 
     @contextmanager
     def download(self, path: str) -> Iterator[tuple[int | None, Iterator[bytes]]]:

@@ -14,6 +14,7 @@ from gradwire_protocol.errors import ArgumentError, ArgumentTypeError, ArgumentV
 from ..._core.context.modes import no_grad
 from ..._core.optimizers.optimizer import Optimizer
 from ..._core.optimizers.options import note_number, number
+from ..._core.session.kept_objects import ATTRIBUTES, KEEPERS
 from ..._core.tensor.tensor import Tensor
 
 EPOCH_DEPRECATION_WARNING: Final = "step(epoch) of a schedule is deprecated: call step() once per epoch"
@@ -355,3 +356,6 @@ class ReduceLROnPlateau(LRScheduler):
             reduced = max(rate * self.factor, low)
             if rate - reduced > self.eps:
                 set_rate(group, reduced)
+
+
+KEEPERS[LRScheduler] = ATTRIBUTES
