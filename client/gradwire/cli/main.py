@@ -15,7 +15,7 @@ from .asking import DEFAULT_URL, ApiKey, Json, Url, request, with_rest
 from .conformance.command import conformance
 from .doctor.command import doctor
 from .fleet import app as fleet
-from .history import bisect, replay
+from .history import SessionId, bisect, replay
 from .installed import need_server
 from .keys import app as keys
 from .printing import print_json, print_table
@@ -34,7 +34,6 @@ app.command()(top)
 sessions.command("bisect")(bisect)
 sessions.command("replay")(replay)
 
-SessionId = Annotated[str, typer.Argument(help="Id of the session, as shown by ls.")]
 
 
 def _print_version(wanted: bool) -> None:

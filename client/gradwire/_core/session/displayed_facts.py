@@ -63,7 +63,7 @@ def session_html(session: Any) -> str:
         ("client", session.client),
     ]
     try:
-        found: dict[str, Any] = session.rest.glance(f"/v1/sessions/{session.id}")
+        found: dict[str, Any] = session.rest.get_once(f"/v1/sessions/{session.id}")
     except GradwireError as error:
         return html.card("gradwire session", about, html.definitions(facts), html.alarm(str(error)))
     contents = found["contents"]

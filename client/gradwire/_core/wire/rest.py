@@ -10,10 +10,19 @@ import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
-from gradwire_protocol.errors import ArgumentValueError, GradwireError, TooManyRequests, Unavailable, from_code
+from gradwire_protocol.errors import (
+    ArgumentValueError,
+    GradwireError,
+    TooManyRequests,
+    Unauthorized,
+    Unavailable,
+    from_code,
+)
 
 from ..context.trace_context import traceparent
+from ..context.waiting import Facts, Wait
 from . import tls
 from .connection import retry_after
 from .http_clients import HttpClients
@@ -23,10 +32,14 @@ from .retry import LONGEST_PAUSE_S, RetryPolicy
 if TYPE_CHECKING:
     import httpx
 
+STREAMS: Final = {"ws": "http", "wss": "https"}
+"""Schemes of streams, and those of the servers that have them."""
+
 TRIES: Final = 8
 TRYING_S: Final = 20.0
 CANCEL_PATIENCE_S: Final = 2.0
-GLANCE_S: Final = 3.0
+GLANCE_S: Final = 1.0
+ONCE_S: Final = 3.0
 FILE_PATIENCE_S: Final = 600.0
 """How long a server may take to export or import a session."""
 
@@ -48,9 +61,9 @@ class RestClient:
         """GET a path and decode the JSON answer, which may take ``timeout`` seconds."""
         return self._safely("GET", path, patience_s=self._patience, timeout=timeout)
 
-    def glance(self, path: str) -> Any:
+    def get_once(self, path: str) -> Any:
         """GET a path once, with a short timeout: for what is merely looked at."""
-        return self._request("GET", path, None, None, GLANCE_S)
+        return self._request("GET", path, None, None, ONCE_S)
 
     def delete(self, path: str) -> None:
         """DELETE a path. Retried only a few times: programs do this at their end, and sessions expire anyway."""
@@ -65,6 +78,17 @@ class RestClient:
                 http.delete(path, timeout=CANCEL_PATIENCE_S)
         except httpx.HTTPError:
             pass
+
+    def glance(self, path: str) -> Any:
+        """GET a path once and soon, for somebody who looks at a wait; ``None`` if there is no good answer."""
+        import httpx
+
+        try:
+            with unlogged(), self.clients.borrowed() as http:
+                response = http.get(path, timeout=GLANCE_S)
+            return response.json() if response.is_success else None
+        except (httpx.HTTPError, GradwireError, ValueError, RuntimeError):
+            return None
 
     def post(self, path: str, body: Any, timeout: float | None = None) -> Any:
         """POST JSON and decode the JSON answer, which may take ``timeout`` seconds. For routes that accept an
@@ -115,7 +139,7 @@ class RestClient:
         url = self.clients.url
         if url.startswith("http:") and str(error).startswith("Server disconnected"):
             return Unavailable(f"{url} closed the connection without an answer: it may require https://")
-        return Unavailable(f"{url} cannot be reached: {error}")
+        return Unavailable(f"{url} cannot be reached: {error}{what_to_set(url)}")
 
     def close(self) -> None:
         """Close the connections."""
@@ -128,15 +152,27 @@ class RestClient:
     ) -> Any:  # fmt: skip
         timeout = self._timeout if timeout is None else timeout
         patience = RetryPolicy(TRYING_S if patience_s is None else patience_s)
-        while True:
-            try:
-                with patience.trying(timeout):
-                    return self._request(method, path, body, headers, timeout)
-            except (Unavailable, TooManyRequests) as error:
-                pause = _pause(error)
-                few = patience_s is None and patience.tries + 1 >= TRIES
-                if pause is None or few or not patience.pause(pause):
-                    raise
+        cause = ""
+
+        def facts() -> Facts:
+            return Facts(
+                "connection", url=self.clients.url, cause=cause, again_at=patience.again_at, left=patience.left
+            )
+
+        wait = Wait(facts)
+        try:
+            while True:
+                try:
+                    with patience.trying(timeout):
+                        return self._request(method, path, body, headers, timeout)
+                except (Unavailable, TooManyRequests) as error:
+                    pause, cause = _pause(error), error.message
+                    few = patience_s is None and patience.tries + 1 >= TRIES
+                    wait.look()
+                    if pause is None or few or not patience.pause(pause, wait):
+                        raise
+        finally:
+            wait.end()
 
     def _request(self, method: str, path: str, body: Any, headers: dict[str, str] | None, timeout: float) -> Any:
         import httpx
@@ -147,17 +183,54 @@ class RestClient:
             with unlogged(), self.clients.borrowed() as http:
                 response = http.request(method, path, json=body, headers=headers, timeout=timeout)
         except httpx.UnsupportedProtocol:
-            url = self.clients.url
-            raise ArgumentValueError(f"{url!r} is not a server URL: it must begin with http:// or https://") from None
+            raise ArgumentValueError(
+                f"{self.clients.url!r} is not a server URL: it must begin with http:// or https://"
+            ) from None
         except httpx.TransportError as error:
             raise self._unreachable(error) from None
         if response.is_success:
             return response.json() if response.content else None
         refused = problem_error(response)
+        if isinstance(refused, Unauthorized):
+            refused.args = (
+                f"{refused.message}: set GRADWIRE_API_KEY to a key of {self.clients.url}, or pass api_key=",
+            )
         asked = retry_after(response.headers.get("Retry-After"))
         if asked:
             refused.details["retry_after"] = asked
         raise refused
+
+
+def check_url(url: str) -> str:
+    """The URL of a server as it is used: without blanks around it.
+
+    Raises:
+        ArgumentValueError: when it does not begin with ``http://`` or ``https://`` and name a host.
+    """
+    given, url = url, url.strip()
+    scheme, found, rest = url.partition("://")
+    if found and scheme.lower() in STREAMS:
+        meant = f"{STREAMS[scheme.lower()]}://{rest}"
+        raise ArgumentValueError(
+            f"{given!r:.200} is the address of a WebSocket; give the server's URL, {meant}: gradwire finds the stream"
+        )
+    if not found:
+        raise ArgumentValueError(
+            f"{given!r:.200} is not a server URL: it must begin with http:// or https:// (http://{url:.180}?)"
+        )
+    if scheme.lower() not in ("http", "https") or not rest.strip("/"):
+        raise ArgumentValueError(
+            f"{given!r:.200} is not a server URL: it must begin with http:// or https:// and a host"
+        )
+    return url
+
+
+def what_to_set(url: str) -> str:
+    """What to do where no server answers at a URL."""
+    port = urlsplit(url).port
+    begin = "gradwire serve" + (f" --port {port}" if port not in (None, 8000) else "")
+    where = "" if urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1") else " on that machine"
+    return f". Start a server with '{begin}'{where}, or set GRADWIRE_URL (or url=) to the address of one that runs"
 
 
 def _certificate(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
