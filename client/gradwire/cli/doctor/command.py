@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import closing
 from typing import Annotated, Any, Final
 
 import typer
@@ -40,11 +41,12 @@ def doctor(
     found: list[Finding] = []
     console = Console()
     try:
-        for finding in examination.findings():
-            safe = _safe(examination, finding)
-            found.append(safe)
-            if not json and safe.status is not Status.SKIPPED:
-                _print(console, safe)
+        with closing(examination.findings()) as findings:  # its session is deleted, also after Ctrl-C
+            for finding in findings:
+                safe = _safe(examination, finding)
+                found.append(safe)
+                if not json and safe.status is not Status.SKIPPED:
+                    _print(console, safe)
     finally:
         examination.close()
     failed = any(finding.status is Status.FAILURE for finding in found)
