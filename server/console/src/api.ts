@@ -140,7 +140,10 @@ export interface Who {
 }
 
 /** The address of a route. The page is at `/console`, possibly behind a prefix. */
-export const at = (path: string): string => new URL(path, new URL(".", document.baseURI)).pathname;
+export function at(path: string): string {
+  const { pathname, search } = new URL(path, new URL(".", document.baseURI));
+  return pathname + search;
+}
 
 async function fail(response: Response): Promise<GradwireError> {
   try {
