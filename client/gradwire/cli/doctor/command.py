@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from typing import Annotated, Any, Final
 
 import typer
@@ -12,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..printing import plain, print_json
-from .examination import Examination
+from .examination import CHECKS, Examination
 from .findings import Finding, Status, without
 
 SHOWN: Final = {
@@ -41,8 +42,11 @@ def doctor(
     found: list[Finding] = []
     console = Console()
     try:
-        with closing(examination.findings()) as findings:  # its session is deleted, also after Ctrl-C
+        # The generator is closed, so that its session is deleted also after Ctrl-C.
+        with closing(examination.findings()) as findings, _waiting(console, json) as wait_for:
+            wait_for(CHECKS[0])
             for finding in findings:
+                wait_for(CHECKS[min(len(found) + 1, len(CHECKS) - 1)])
                 safe = _safe(examination, finding)
                 found.append(safe)
                 if not json and safe.status is not Status.SKIPPED:
@@ -58,6 +62,16 @@ def doctor(
         _print_end(console, found)
     if failed:
         raise typer.Exit(1)
+
+
+@contextmanager
+def _waiting(console: Console, json: bool) -> Iterator[Callable[[str], None]]:
+    """A line on a terminal that names the check under way, which may take seconds."""
+    if json or not console.is_terminal:
+        yield lambda name: None
+        return
+    with console.status("") as status:
+        yield lambda name: status.update(f"checking {name}")
 
 
 def _source(context: typer.Context, parameter: str, variable: str) -> str:
