@@ -90,6 +90,7 @@ from ._core.surface import (
     representation,
     reshaping,
     subclasses,
+    wait_line,
 )
 from ._core.surface.creation import (
     arange,
@@ -208,7 +209,7 @@ _INSIDE_OF = {
     "Event": "cuda", "GradScaler": "amp", "Stream": "cuda", "classes": "_classes",
     "compile": "_core.compiling.function", "each": "_core.compiling.repeating",
     "embedded_server": "_core.wire.embedded_server", "get_device_module": "accelerator",
-    "replace_torch": "cli.running.finder",
+    "replace_torch": "cli.running.finder", "ReadLoopWarning": "_core.session.read_loops",
     "AcceleratorError": "accelerator", "AsyncSession": "aio",
     "DisableTorchFunction": "overrides", "DisableTorchFunctionSubclass": "overrides",
     "Future": "futures", "ScriptFunction": "jit", "ScriptModule": "jit",

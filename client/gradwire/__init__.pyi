@@ -25,6 +25,7 @@ from gradwire._core.dispatch.out_argument import resize_as_ as resize_as_
 from gradwire._core.pickles.records import PyTorchFileReader as PyTorchFileReader
 from gradwire._core.session.batched_read import fetch as fetch
 from gradwire._core.session.current_session import connect as connect, current_session as current_session, get_default_dtype as get_default_dtype, open_session as open_session, set_default_dtype as set_default_dtype
+from gradwire._core.session.read_loops import ReadLoopWarning as ReadLoopWarning
 from gradwire._core.session.session import Session as Session
 from gradwire._core.surface.attributes import get_device as get_device, is_same_size as is_same_size, is_signed as is_signed
 from gradwire._core.surface.creation import as_tensor as as_tensor, from_numpy as from_numpy, tensor as tensor

@@ -10,8 +10,9 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from gradwire_engine.kernels.cpu import toolchain
 
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 EXIT_UNABLE = 1
 EXIT_USAGE = 2
+
+NEEDED: Final = ("fastapi", "limits", "prometheus_client", "pydantic", "pydantic_settings", "structlog", "uvicorn")
+"""Packages of the extra ``server`` that it cannot do without, by the names they are imported by."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -67,6 +71,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command. Returns the exit status: 0 after a requested stop, 1 for a failed start, 2 for invalid
     settings."""
     arguments = sys.argv[1:] if argv is None else list(argv)
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        print(
+            f"gradwire-server: the server is not installed, only the client: {', '.join(missing)} cannot be imported. "
+            "Run: pip install 'gradwire[server]'",
+            file=sys.stderr,
+        )
+        return EXIT_UNABLE
     if arguments[:1] == ["keys"]:
         from .auth import key_command
 

@@ -277,7 +277,7 @@ def test_an_interrupt_in_the_middle_of_a_message_leaves_everything_usable(relaye
     write = session.link._way.connection._write
     calls = []
 
-    def interrupted(view):
+    def interrupted(view, wait=None):
         calls.append(1)
         write(view[: len(view) // 2])
         raise KeyboardInterrupt

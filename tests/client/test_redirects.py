@@ -116,7 +116,7 @@ def test_the_key_never_reaches_the_worker(fleet: SmallFleet, room: str) -> None:
     original = Connection._write_blocking
     sent: dict[int, list[bytes]] = {}
 
-    def recording(self: Connection) -> None:
+    def recording(self: Connection, wait: object = None) -> None:
         taken = self._protocol.data_to_send
         port = self._socket.getpeername()[1]
 
@@ -126,7 +126,7 @@ def test_the_key_never_reaches_the_worker(fleet: SmallFleet, room: str) -> None:
             return pieces
 
         with patch.object(self._protocol, "data_to_send", data_to_send):
-            original(self)
+            original(self, wait)
 
     with patch.object(Connection, "_write_blocking", recording), joined(fleet, room):
         assert count(2) == expected(2)

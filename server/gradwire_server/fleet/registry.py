@@ -278,7 +278,7 @@ class FleetSessions:
         session.stale = True
         session.expires = time.time() + float(session.summary.get("ttl_s", 0.0))
         session.summary = session.summary | {
-            "state": "dormant", "streams": 0, "expires_at": timestamp(session.expires)
+            "state": "dormant", "activity": "idle", "streams": 0, "expires_at": timestamp(session.expires)
         }  # fmt: skip
 
     def found(self, spec: SessionSpec, resources: Resources) -> FleetSession:

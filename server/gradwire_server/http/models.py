@@ -116,6 +116,10 @@ class SessionView(BaseModel):
         description="A dormant session is on disk only; its next use loads it. The description of a damaged session on "
         "disk is unreadable; delete the session or restore its files."
     )
+    activity: Literal["idle", "computing", "compiling", "waking"] = Field(
+        description="What its clients wait for: its frames are computed, a GPU kernel is compiled meanwhile, or the "
+        "session is being loaded from its snapshot and journal."
+    )
     created_at: str
     expires_at: str = Field(description="When it expires if it stays idle.")
     streams: int = Field(description="Open streams.")
@@ -125,11 +129,12 @@ class SessionView(BaseModel):
 class SessionDetail(SessionView):
     """A session and its contents."""
 
-    contents: dict[str, Any] = Field(
+    contents: dict[str, Any] | None = Field(
+        default=None,
         description="Counts and sizes: tensors (with ids), names, memory, graph nodes, frames, ops. plans has the "
         "number of frames that ran by a plan and why others did not. kernels tells whether the session uses compiled "
         "CPU kernels, and whether these are ready. While a long op runs, busy is true, and the memory saved for "
-        "backward is age_s seconds old."
+        "backward is age_s seconds old.",
     )
 
 
@@ -441,6 +446,9 @@ class VersionView(BaseModel):
     protocol: int
     capabilities: list[str]
     devices: list[str]
+    kernels: Literal["idle", "preparing", "ready", "failed"] = Field(
+        description="Whether the compiled CPU kernels are there. Preparing them takes minutes on a new machine."
+    )
 
 
 class DeviceView(BaseModel):

@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
+from gradwire_engine.kernels.cpu import toolchain
 from gradwire_engine.runtime.devices import describe_devices
 from gradwire_protocol.errors import Unavailable
 from gradwire_protocol.frames import PROTOCOL_VERSION
@@ -41,13 +42,14 @@ async def readyz(server: TheServer) -> dict[str, str]:
     "/v1/version", operation_id="getVersion", summary="Get version and capabilities", response_model=VersionView
 )
 async def version(server: TheServer) -> dict[str, Any]:
-    """Get the server's version, protocol version, capabilities and devices."""
+    """Get the server's version, protocol version, capabilities and devices, and whether its kernels are compiled."""
     return {
         "name": "gradwire",
         "version": VERSION,
         "protocol": PROTOCOL_VERSION,
         "capabilities": list(CAPABILITIES),
         "devices": server.registry.devices,
+        "kernels": toolchain.describe()["state"],
     }
 
 

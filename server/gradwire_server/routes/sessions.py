@@ -69,11 +69,19 @@ async def list_(server: TheServer, tenant: TheTenant) -> dict[str, Any]:
     return {"sessions": [session.summary() for session in server.registry.of(tenant)]}
 
 
-@router.get("/{session_id}", operation_id="getSession", summary="Get a session", response_model=SessionDetail)
-async def get(session: TheSession) -> dict[str, Any]:
-    """Get a session with counts and sizes of its contents."""
-    contents = await session.host.describe()  # first, because it loads a dormant session
-    return session.summary() | {"contents": contents}
+@router.get(
+    "/{session_id}",
+    operation_id="getSession",
+    summary="Get a session",
+    response_model=SessionDetail,
+    response_model_exclude_unset=True,
+)
+async def get(session: TheSession, contents: bool = True) -> dict[str, Any]:
+    """Get a session with counts and sizes of its contents. Without ``contents`` nothing is loaded or waited for."""
+    if not contents:
+        return session.summary()
+    found = await session.host.describe()  # first, because it loads a dormant session
+    return session.summary() | {"contents": found}
 
 
 @router.get(

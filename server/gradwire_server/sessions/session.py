@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import structlog
 
+from gradwire_engine.runtime.cuda import launching
 from gradwire_engine.runtime.memory import Limits
 from gradwire_protocol.errors import GradwireError
 from gradwire_protocol.frames import MAX_ID
@@ -139,11 +140,21 @@ class Session:
             "ttl_s": spec.ttl_s,
             "durability": spec.durability,
             "state": "damaged" if self.damaged else "running" if self.host.awake else "dormant",
+            "activity": self.activity,
             "created_at": timestamp(spec.created),
             "expires_at": timestamp(time.time() + self.remaining),
             "streams": len(self.streams),
             "limits": {name: most for name, most in asdict(self.limits).items() if name != "plans"},
         }
+
+    @property
+    def activity(self) -> str:
+        """What its clients wait for, as far as this process knows."""
+        if self.host.waking:
+            return "waking"
+        if not self.host.pending:
+            return "idle"
+        return "compiling" if self.device != "cpu" and launching.compiling() else "computing"
 
     def save_use(self) -> None:
         """Save its last use on disk."""

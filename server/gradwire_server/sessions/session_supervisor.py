@@ -144,6 +144,11 @@ class SessionSupervisor:
         return self._host is not None or self._waking is not None
 
     @property
+    def waking(self) -> bool:
+        """Whether the session is being loaded: its snapshot is read and its journal replayed."""
+        return self._host is None and self._waking is not None
+
+    @property
     def busy(self) -> bool:
         """Whether calls are pending."""
         return bool(self._entries or self._queries or self._waking is not None)

@@ -14,11 +14,13 @@ from gradwire_protocol.dtypes import DType
 from gradwire_protocol.errors import ArgumentError, ArgumentTypeError
 from gradwire_protocol.table import TABLE
 
+from ..context.waiting import Facts, Wait
 from ..wire import tls
 from ..wire.connection import HEARTBEAT_S
 from ..wire.embedded_server import embedded_server
 from ..wire.rest import RestClient
 from ..wire.retry import PATIENCE_S, chosen
+from ..wire.server_url import check_url
 from .opened import OPENED
 from .profile_recorder import current as current_recorder
 from .session import Session
@@ -98,6 +100,7 @@ def connect(
 
     Raises:
         Unavailable: when the server cannot be reached.
+        ArgumentValueError: for a URL that is none of a server, such as ``ws://``.
         Unauthorized: when it refuses the key.
         SessionGone: when the session to join does not exist (any more).
         ArgumentError: for arguments that belong to a new session together with ``session``, or the other way round.
@@ -181,12 +184,18 @@ def _open(
     if url is None:
         server = embedded_server()
         url, api_key = server.url, server.api_key
+    url = check_url(url)
     owned = session is None and not keep
     if session is None:
         rest = RestClient(url, api_key, patience=opening_patience)
         try:
             body = {name: value for name, value in wanted.items() if value is not None}
-            session = str(rest.post("/v1/sessions", body)["id"])
+            wait = Wait(lambda: Facts("session", url=url), lambda: _compiling(rest))
+            wait.attend()
+            try:
+                session = str(rest.post("/v1/sessions", body)["id"])
+            finally:
+                wait.end()
         finally:
             rest.close()
     opened = Session(
@@ -197,6 +206,12 @@ def _open(
     if (recorder := current_recorder()) is not None:
         recorder.attach(opened)
     return opened
+
+
+def _compiling(rest: RestClient) -> str:
+    """Whether the server says that it compiles kernels, for which a new session may have to wait."""
+    found = rest.glance("/v1/version")
+    return "compiling" if isinstance(found, dict) and found.get("kernels") == "preparing" else ""
 
 
 def current_session() -> Session:

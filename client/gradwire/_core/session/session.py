@@ -30,6 +30,7 @@ from ..wire.rest import RestClient
 from ..wire.retry import PATIENCE_S
 from .frame_builder import FrameBuilder
 from .read_ahead import ReadAhead
+from .read_loops import ReadLoops
 from .round_trips import Report, Waits, report
 from .upload_cache import KEPT_BYTES, LEAST_BYTES, SHARE, UploadCache
 from .value_reader import ValueReader
@@ -71,6 +72,7 @@ class Session:
         builder: records ops, and cuts frames.
         reader: waits for values and errors.
         read_ahead: reads that follow each other.
+        read_loops: warns of lines that read one by one.
         lock, dropped: the builder's, here too since they are used for each tensor: whose turn it is to record, and the
             ids of tensors that are gone.
     """
@@ -81,7 +83,7 @@ class Session:
         spin: float = SPIN_S, kept_uploads: float = KEPT_BYTES, direct: bool | None = None,
     ) -> None:  # fmt: skip
         rest = RestClient(url, api_key, patience=patience)
-        link = Link(url, session, api_key, patience, heartbeat, client, spin, direct)
+        link = Link(url, session, api_key, patience, heartbeat, client, spin, direct, lambda: _activity(rest, session))
         most = link.limits.get("max_session_bytes", KEPT_BYTES * SHARE) // SHARE
         self.id: str = session
         self.rest: RestClient = rest
@@ -92,6 +94,7 @@ class Session:
         self.kept_uploads: UploadCache = UploadCache(min(int(kept_uploads), most))
         self.reader: ValueReader = ValueReader(self.builder, self.kept_uploads)
         self.read_ahead: ReadAhead = ReadAhead(self.builder, self.reader)
+        self.read_loops: ReadLoops = ReadLoops(self.builder)
         self.url: str = url
         self.api_key: str | None = api_key
         self.device: str = device
@@ -427,3 +430,9 @@ class Session:
         def repeat(
             self, step: Any, times: int, *args: Any, after: Callable[[], Any] | None = None, **kwargs: Any
         ) -> Any: ...
+
+
+def _activity(rest: RestClient, session: str) -> str:
+    """What the server says that the session does, for somebody who looks at a wait; empty if it says nothing."""
+    found = rest.glance(f"/v1/sessions/{session}?contents=false")
+    return str(found.get("activity", "")) if isinstance(found, dict) else ""

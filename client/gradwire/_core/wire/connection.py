@@ -40,6 +40,7 @@ from gradwire_protocol.errors import (
 )
 from gradwire_protocol.frames import Hello, Message, Redirect, Refusal, Welcome
 
+from ..context.waiting import Wait
 from . import tls
 from .http_logging import stream_logger
 from .readiness import wait_either, wait_readable
@@ -95,6 +96,7 @@ class Connection:
         limits: seconds for connecting, TLS included, and for the handshake.
         answered: called when the server has answered the handshake, whatever it says.
         trust: the URL of the server whose certificate authorities are trusted; default: ``url``.
+        wait: is told while the server's answers are waited for.
 
     Attributes:
         welcome: the server's answer, unless it redirects.
@@ -120,6 +122,7 @@ class Connection:
         limits: tuple[float, float] = (CONNECT_TIMEOUT_S, HANDSHAKE_TIMEOUT_S),
         answered: Callable[[], None] = lambda: None,
         trust: str = "",
+        wait: Wait | None = None,
     ) -> None:
         parts = urlsplit(url)
         secure = parts.scheme == "https"
@@ -150,7 +153,9 @@ class Connection:
         try:
             self._handshake(key, limits[1], answered)
             self.send(envelope.join(envelope.encode(hello)))
-            self.welcome = self._await_welcome(hello.version)
+            if wait is not None:
+                wait.greeted = True
+            self.welcome = self._await_welcome(hello.version, wait)
         except BaseException:
             self._socket.close()
             raise
@@ -177,9 +182,9 @@ class Connection:
                 raise Disconnected("the server did not answer the handshake")
         answered()
 
-    def _await_welcome(self, version: int) -> Welcome:
+    def _await_welcome(self, version: int, wait: Wait | None) -> Welcome:
         # The session first finishes what it is running, which may take minutes. Pings show that the server is alive.
-        self._await(PINGS_MISSED)
+        self._await(PINGS_MISSED, wait=wait)
         message, _ = self._messages.popleft()
         if isinstance(message, Refusal):
             refusal = error_of(message.problem)
@@ -195,8 +200,8 @@ class Connection:
 
     # Sending and receiving
 
-    def send(self, data: bytes) -> None:
-        """Send one message.
+    def send(self, data: bytes, wait: Wait | None = None) -> None:
+        """Send one message; ``wait`` is told while the server does not read.
 
         Raises:
             Disconnected: when the connection broke.
@@ -204,13 +209,15 @@ class Connection:
         if self._broken or self._protocol.state is not State.OPEN:
             raise Disconnected("the connection is closed")
         self._protocol.send_binary(data)
-        self._write_blocking()
+        self._write_blocking(wait)
 
-    def receive(self, timeout: float | None, most_missed: int = PINGS_MISSED, awake: bool = False) -> list[Arrived]:
+    def receive(
+        self, timeout: float | None, most_missed: int = PINGS_MISSED, awake: bool = False, wait: Wait | None = None
+    ) -> list[Arrived]:
         """Return the messages that have arrived, after waiting at most ``timeout`` seconds for the first.
 
         With None it waits indefinitely and sends pings; after ``most_missed`` unanswered pings it gives up.
-        ``awake``: busy-wait first, if answers usually arrive soon.
+        ``awake``: busy-wait first, if answers usually arrive soon. ``wait`` is told while it lasts.
 
         Raises:
             Disconnected: when the connection broke and nothing is left to read.
@@ -218,22 +225,34 @@ class Connection:
         """
         if not self._messages:
             if timeout is None:
-                self._await(most_missed, awake)
+                self._await(most_missed, awake, wait)
             else:
                 self._receive(timeout)
         arrived = list(self._messages)
         self._messages.clear()
         return arrived
 
-    def _await(self, most_missed: int, awake: bool = False) -> None:
+    def _await(self, most_missed: int, awake: bool = False, wait: Wait | None = None) -> None:
         """Wait for a message. It counts pings, not time: a machine that was suspended has missed only one."""
-        missed = 0
+        missed, quiet = 0, 0.0
         if awake and self._awake.begin(time.perf_counter()):
             self._look_often()
         while not self._messages:
-            if self._receive(self.heartbeat):
-                missed = 0
-            elif missed >= most_missed:
+            pause = self.heartbeat
+            if wait is not None:
+                pause = wait.pause(None if pause is None else pause - quiet)
+            if self._receive(pause):
+                missed, quiet = 0, 0.0
+                if wait is not None:
+                    wait.look()
+                continue
+            if wait is not None:
+                wait.look()
+                quiet += pause or 0.0
+                if self.heartbeat is None or quiet < self.heartbeat:
+                    continue
+                quiet = 0.0
+            if missed >= most_missed:
                 raise Disconnected(f"the server has been silent for {(self.heartbeat or 0) * (missed + 1):g} s")
             elif self._protocol.state is State.OPEN:
                 missed += 1
@@ -268,21 +287,21 @@ class Connection:
         """Close the socket without a closing handshake."""
         self._socket.close()
 
-    def _write_blocking(self) -> None:
+    def _write_blocking(self, wait: Wait | None = None) -> None:
         whole = False
         try:
             for chunk in self._protocol.data_to_send():
                 view = memoryview(chunk)
                 self.sent_bytes += len(view)
                 while view:
-                    view = view[self._write(view) :]
+                    view = view[self._write(view, wait) :]
             whole = True
         finally:
             self._broken |= not whole
 
-    def _write(self, view: memoryview) -> int:
+    def _write(self, view: memoryview, wait: Wait | None = None) -> int:
         """Send part of the data. While the server does not read, receive from it."""
-        stalled = 0
+        stalled, quiet = 0, 0.0
         while True:
             try:
                 return self._socket.send(view)
@@ -290,11 +309,20 @@ class Connection:
                 pass
             except OSError as error:
                 raise Disconnected(f"sending failed: {error}") from None
-            readable, writable = wait_either(self._socket, self.heartbeat)
+            pause = self.heartbeat
+            if wait is not None:
+                pause = wait.pause(None if pause is None else pause - quiet)
+            readable, writable = wait_either(self._socket, pause)
+            if wait is not None:
+                wait.look()
             if readable:
                 self._receive(0)
-                stalled = 0
+                stalled, quiet = 0, 0.0
             elif not writable:
+                quiet += pause or 0.0
+                if wait is not None and (self.heartbeat is None or quiet < self.heartbeat):
+                    continue
+                quiet = 0.0
                 stalled += 1
                 if stalled > STALLS:
                     raise Disconnected(f"the server has read nothing for {(self.heartbeat or 0) * stalled:g} s")

@@ -28,6 +28,7 @@ from gradwire_protocol.errors import (
 )
 from gradwire_protocol.frames import MIN_PROTOCOL_VERSION, PROTOCOL_VERSION, REDIRECT, Hello, Redirect
 
+from ..context.waiting import Wait
 from .connection import ATTEMPT_S, CONNECT_TIMEOUT_S, HANDSHAKE_TIMEOUT_S, Connection, Disconnected
 
 VARIABLE: Final = "GRADWIRE_DIRECT"
@@ -78,12 +79,14 @@ class Dialer:
     Attributes:
         redirects: how many redirects were followed.
         fallbacks: how often the direct way was given up for the gateway's relay.
+        wait: the caller's wait for a connection, if somebody looks at it.
     """
 
     def __init__(
         self, url: str, session: str, key: str | None, heartbeat: float, spin: float, direct: bool | None = None
     ) -> None:
         self.redirects = self.fallbacks = 0
+        self.wait: Wait | None = None
         self._url = url
         self._session = session
         self._key = key
@@ -183,13 +186,15 @@ class Dialer:
     ) -> Connection:
         hello.capabilities = [REDIRECT] if offers else []
         hello.version = self._version
+        if self.wait is not None:
+            self.wait.greeted = False
         key, limits = self._key, (CONNECT_TIMEOUT_S, HANDSHAKE_TIMEOUT_S)
         if ticket:
             key, limits = None, (PROBE_S, UPGRADE_S)
         try:
             found = Connection(
                 url, self._session, key, hello, self._heartbeat, self._spin, ticket=ticket, limits=limits,
-                answered=answered, trust=self._url,
+                answered=answered, trust=self._url, wait=self.wait,
             )  # fmt: skip
         except VersionMismatch as error:
             if ticket or not self._older(error):

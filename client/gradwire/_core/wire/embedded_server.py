@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import atexit
 import json
+import math
 import os
 import secrets
+import select
 import subprocess
 import sys
 from importlib.util import find_spec
-from typing import Final
+from typing import IO, Final
 
 from gradwire_protocol.errors import Unavailable
+
+from ..context.waiting import Facts, Wait
 
 NOT_INHERITED: Final = (
     "API_KEYS_FILE", "ADMIN_KEYS", "ADMIN_KEYS_FILE", "DATA_DIR", "DURABILITY", "AUDIT_LOG", "TLS_CERT", "TLS_KEY",
@@ -56,11 +60,26 @@ class EmbeddedServer:
         )  # fmt: skip
         self.ours = True
         assert self._process.stdout is not None
+        self._await_line(self._process.stdout)
         line = self._process.stdout.readline()
         if not line:
             raise Unavailable(f"the embedded server did not start (exit code {self._process.wait()})")
         self.url: str = json.loads(line)["url"]
         atexit.register(self.stop)
+
+    @staticmethod
+    def _await_line(output: IO[str]) -> None:
+        """Wait until it has announced itself, or ended; so that a long start is told."""
+        if os.name != "posix":  # pipes cannot be polled there
+            return
+        wait = Wait(lambda: Facts("server"))
+        try:
+            poll = select.poll()
+            poll.register(output, select.POLLIN)
+            while not poll.poll(_milliseconds(wait.pause(None))):
+                wait.look()
+        finally:
+            wait.end()
 
     def lend(self) -> None:
         """In a forked child: the server still belongs to the parent, which stops it."""
@@ -82,6 +101,10 @@ class EmbeddedServer:
             except subprocess.TimeoutExpired:
                 self._process.kill()
         atexit.unregister(self.stop)
+
+
+def _milliseconds(seconds: float | None) -> int | None:
+    return None if seconds is None else math.ceil(seconds * 1000)
 
 
 _running: EmbeddedServer | None = None

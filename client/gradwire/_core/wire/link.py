@@ -24,6 +24,7 @@ from gradwire_protocol.frames import PROTOCOL_VERSION, Chunk, Frame, Hello, Refu
 
 from ..context.trace_context import traceparent
 from ..context.version import __version__
+from ..context.waiting import Facts, Kind, Wait
 from . import link_errors
 from .connection import HEARTBEAT_S, PINGS_MISSED, STALLS, Connection, Disconnected
 from .dialer import DIAL_S, Dialer
@@ -33,6 +34,7 @@ from .replies import Downloads, error_of, gather
 from .retry import PATIENCE_S, RetryPolicy
 from .send_window import Answer, SendLock, SendWindow, SentFrame
 from .server_clock import ServerClock
+from .transfers import Transfers, frame_facts
 
 if TYPE_CHECKING:
     from .frame_travel import FrameTravel
@@ -63,6 +65,7 @@ class Link:
         client: the client number to take over from another program; 0 for a new client.
         spin: seconds to busy-wait for an answer, if answers usually arrive that soon.
         direct: whether to follow a gateway's redirects; by default what ``GRADWIRE_DIRECT`` says.
+        asks: asks the server what the session does, for those who look at a long wait.
 
     Attributes:
         epoch: from the last welcome. It increases each time the client resumes.
@@ -78,7 +81,7 @@ class Link:
 
     def __init__(
         self, url: str, session: str, key: str | None, patience: float = PATIENCE_S, heartbeat: float = HEARTBEAT_S,
-        client: int = 0, spin: float = SPIN_S, direct: bool | None = None,
+        client: int = 0, spin: float = SPIN_S, direct: bool | None = None, asks: Callable[[], str] | None = None,
     ) -> None:  # fmt: skip
         self.url = url
         self.session = session
@@ -106,6 +109,10 @@ class Link:
         self.taken_over = client != 0
         self._over: GradwireError | None = None
         self._not_before = 0.0
+        self._asks = asks
+        self._waiting: Wait | None = None
+        self._transfers = Transfers()
+        self._cause = ""
         self._way = GuardedConnection()
         self._attempts = self._written = 0
         welcome = self._reconnect("no connection yet")
@@ -211,14 +218,16 @@ class Link:
         with self.lock:
             if self._over is not None:
                 self._check()
-            began = 0
-            while True:
-                seen = self._window.answered
-                if self._window.fits(size, read_bytes):
-                    break
-                began = began or time.perf_counter_ns()
-                self._wait(seen)
-            if began and self.stalled is not None:
+            if self._window.fits(size, read_bytes):
+                return
+            began = time.perf_counter_ns()
+            with _Told(self, self._facts_of_room):
+                while True:
+                    seen = self._window.answered
+                    if self._window.fits(size, read_bytes):
+                        break
+                    self._wait(seen)
+            if self.stalled is not None:
                 self.stalled(began)
 
     def submit(
@@ -285,13 +294,16 @@ class Link:
         """
         with self.lock:
             self.round_trips += counts
-            while True:
-                seen = self._window.answered
-                if seq in self._answers:
-                    return self._answers.pop(seq)
-                self._check()
-                # Busy-wait only if no other frame comes first: those may take long.
-                self._wait(seen, awake=len(self._window) == 1)
+            if seq in self._answers:
+                return self._answers.pop(seq)
+            with _Told(self, self._facts):
+                while True:
+                    seen = self._window.answered
+                    if seq in self._answers:
+                        return self._answers.pop(seq)
+                    self._check()
+                    # Busy-wait only if no other frame comes first: those may take long.
+                    self._wait(seen, awake=len(self._window) == 1)
 
     def until(self, seq: int) -> None:
         """Wait until this frame is answered, without taking the answer.
@@ -300,9 +312,20 @@ class Link:
             ConnectionLost: when the server cannot be reached.
         """
         with self.lock:
-            while (seen := self._window.answered) < seq:
-                self._check()
-                self._wait(seen)
+            if self._window.answered >= seq:
+                return
+            with _Told(self, self._facts):
+                while (seen := self._window.answered) < seq:
+                    self._check()
+                    self._wait(seen)
+
+    def _facts(self) -> Facts:
+        """What the thread waits for that has the lock; called by another one."""
+        moved = self._transfers.facts(self._window) or self._downloads.facts()
+        return moved or frame_facts(self._window)
+
+    def _facts_of_room(self) -> Facts:
+        return self._transfers.facts(self._window) or frame_facts(self._window, "room")
 
     def _wait(self, seen: int, awake: bool = False) -> None:
         """Wait for a message, unless a frame after ``seen`` has been answered already.
@@ -375,9 +398,21 @@ class Link:
         sent.frame.ack = self._window.answered
         sent.frame.epoch = self.epoch
         if sent.uploads:
-            for chunk in self._outgoing.chunks(sent):
-                connection.send(chunk)
+            self._send_uploads(connection, sent)
         connection.send(self._outgoing.message(sent))
+
+    def _send_uploads(self, connection: Connection, sent: SentFrame) -> None:
+        transfers = self._transfers
+        transfers.begin(sum(data.nbytes for data in sent.uploads.values()))
+        wait = Wait(lambda: transfers.facts(self._window) or frame_facts(self._window), began=transfers.began)
+        try:
+            for chunk in self._outgoing.chunks(sent):
+                connection.send(chunk, wait)
+                transfers.moved(len(chunk))
+                wait.look()
+        finally:
+            wait.end()
+            transfers.pause()
 
     # Receiving
 
@@ -389,7 +424,8 @@ class Link:
             return  # a signal handler waited meanwhile, and received this answer too
         # A server applies backpressure by not reading; then it does not see pings either.
         full = timeout is None and self._window.held > PROMPT_BYTES
-        for message, buffers in connection.receive(timeout, STALLS if full else PINGS_MISSED, awake):
+        wait = self._waiting if timeout is None else None
+        for message, buffers in connection.receive(timeout, STALLS if full else PINGS_MISSED, awake, wait):
             if self._way.connection is not connection:
                 raise ConnectionTaken
             if isinstance(message, Reply):
@@ -495,14 +531,30 @@ class Link:
         Raises:
             ConnectionLost: when the retry time is used up; it names the frames that may not be applied.
         """
+        wait, before = Wait(lambda: self._connecting(wait), self._asks), self._dialer.wait
+        self._dialer.wait = wait
+        try:
+            return self._keep_trying(cause, wait)
+        finally:
+            self._dialer.wait = before
+            wait.end()
+
+    def _connecting(self, wait: Wait) -> Facts:
+        patience = self._patience
+        kind: Kind = "session" if wait.greeted else "connection"
+        return Facts(kind, url=self.url, cause=self._cause, again_at=patience.again_at, left=patience.left)
+
+    def _keep_trying(self, cause: Disconnected | str, wait: Wait) -> Welcome:
         patience = self._patience
         tried = False
         while True:
+            self._cause = str(cause)
+            wait.look()
             if isinstance(cause, ConnectionTaken) or (not tried and not patience.tries):
                 more = True  # at once: most broken connections can be reopened
             else:
                 asked = cause.retry_after if isinstance(cause, Disconnected) else 0.0
-                more = patience.pause(asked)
+                more = patience.pause(asked, wait)
             if not more:
                 lost = link_errors.out_of_reach(cause, self.url, patience.seconds, self._window)
                 patience.renew()  # for the next use
@@ -594,3 +646,25 @@ class Link:
             link_errors.explain(error, self.session, self.client, self._window, self.reconnects >= 0)
             self._over = error
         return error
+
+
+class _Told:
+    """A ``with`` around a wait for the server: it can be looked at while it lasts.
+
+    Waits may be nested: a signal handler waits in the middle of another wait.
+    """
+
+    __slots__ = ("_before", "_facts", "_link", "_wait")
+
+    def __init__(self, link: Link, facts: Callable[[], Facts]) -> None:
+        self._link = link
+        self._facts = facts
+
+    def __enter__(self) -> None:
+        link = self._link
+        self._before = link._waiting
+        self._wait = link._waiting = Wait(self._facts, link._asks)
+
+    def __exit__(self, *_: object) -> None:
+        self._link._waiting = self._before
+        self._wait.end()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import Any, Final
 
 from gradwire_protocol import dtypes
 from gradwire_protocol.errors import GradwireError, MalformedFrame, from_code
 from gradwire_protocol.frames import Chunk, Problem, Reply, Value
+
+from ..context.waiting import Facts
 
 SLACK_BYTES: Final = 64 << 20
 """How many bytes beyond what was requested may arrive in chunks before it is an error."""
@@ -18,6 +21,7 @@ class Downloads:
 
     def __init__(self) -> None:
         self._parts: dict[int, tuple[bytearray, int]] = {}
+        self._began = 0.0
 
     def clear(self) -> None:
         """Discard partial downloads; on the next connection they start over."""
@@ -32,6 +36,8 @@ class Downloads:
         if len(buffers) != 1 or not buffers[0].nbytes:
             raise MalformedFrame(f"the server sent a chunk with {len(buffers)} buffers; expected one that is not empty")
         if chunk.transfer not in self._parts:
+            if not self._parts:
+                self._began = time.monotonic()
             held = sum(len(whole) for whole, _ in self._parts.values())
             if chunk.total < 0 or held + chunk.total > expected + SLACK_BYTES:
                 raise MalformedFrame(
@@ -48,6 +54,14 @@ class Downloads:
             )
         whole[filled:end] = buffers[0]
         self._parts[chunk.transfer] = whole, end
+
+    def facts(self) -> Facts | None:
+        """How far the downloads have come; ``None`` if there is none. Any thread may ask."""
+        parts = list(self._parts.values())
+        if not parts:
+            return None
+        done, total = sum(filled for _, filled in parts), sum(len(whole) for whole, _ in parts)
+        return Facts("download", done=done, total=total, began=self._began)
 
     def whole(self, transfer: int) -> memoryview:
         """Return all bytes of a download.

@@ -11,14 +11,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from gradwire_protocol.errors import ArgumentValueError, GradwireError, TooManyRequests, Unavailable, from_code
+from gradwire_protocol.errors import GradwireError, TooManyRequests, Unauthorized, Unavailable, from_code
 
 from ..context.trace_context import traceparent
+from ..context.waiting import Facts, Wait
 from . import tls
 from .connection import retry_after
 from .http_clients import HttpClients
 from .http_logging import unlogged
 from .retry import LONGEST_PAUSE_S, RetryPolicy
+from .server_url import what_to_set
 
 if TYPE_CHECKING:
     import httpx
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 TRIES: Final = 8
 TRYING_S: Final = 20.0
 CANCEL_PATIENCE_S: Final = 2.0
+GLANCE_S: Final = 1.0
 FILE_PATIENCE_S: Final = 600.0
 """How long a server may take to export or import a session."""
 
@@ -60,6 +63,17 @@ class RestClient:
                 http.delete(path, timeout=CANCEL_PATIENCE_S)
         except httpx.HTTPError:
             pass
+
+    def glance(self, path: str) -> Any:
+        """GET a path once and soon, for somebody who looks at a wait; ``None`` if there is no good answer."""
+        import httpx
+
+        try:
+            with unlogged(), self.clients.borrowed() as http:
+                response = http.get(path, timeout=GLANCE_S)
+            return response.json() if response.is_success else None
+        except (httpx.HTTPError, GradwireError, ValueError, RuntimeError):
+            return None
 
     def post(self, path: str, body: Any, timeout: float | None = None) -> Any:
         """POST JSON and decode the JSON answer, which may take ``timeout`` seconds. For routes that accept an
@@ -106,7 +120,7 @@ class RestClient:
         url = self.clients.url
         if url.startswith("http:") and str(error).startswith("Server disconnected"):
             return Unavailable(f"{url} closed the connection without an answer: it may require https://")
-        return Unavailable(f"{url} cannot be reached: {error}")
+        return Unavailable(f"{url} cannot be reached: {error}{what_to_set(url)}")
 
     def close(self) -> None:
         """Close the connections."""
@@ -119,15 +133,27 @@ class RestClient:
     ) -> Any:  # fmt: skip
         timeout = self._timeout if timeout is None else timeout
         patience = RetryPolicy(TRYING_S if patience_s is None else patience_s)
-        while True:
-            try:
-                with patience.trying(timeout):
-                    return self._request(method, path, body, headers, timeout)
-            except (Unavailable, TooManyRequests) as error:
-                pause = _pause(error)
-                few = patience_s is None and patience.tries + 1 >= TRIES
-                if pause is None or few or not patience.pause(pause):
-                    raise
+        cause = ""
+
+        def facts() -> Facts:
+            return Facts(
+                "connection", url=self.clients.url, cause=cause, again_at=patience.again_at, left=patience.left
+            )
+
+        wait = Wait(facts)
+        try:
+            while True:
+                try:
+                    with patience.trying(timeout):
+                        return self._request(method, path, body, headers, timeout)
+                except (Unavailable, TooManyRequests) as error:
+                    pause, cause = _pause(error), error.message
+                    few = patience_s is None and patience.tries + 1 >= TRIES
+                    wait.look()
+                    if pause is None or few or not patience.pause(pause, wait):
+                        raise
+        finally:
+            wait.end()
 
     def _request(self, method: str, path: str, body: Any, headers: dict[str, str] | None, timeout: float) -> Any:
         import httpx
@@ -137,14 +163,15 @@ class RestClient:
         try:
             with unlogged(), self.clients.borrowed() as http:
                 response = http.request(method, path, json=body, headers=headers, timeout=timeout)
-        except httpx.UnsupportedProtocol:
-            url = self.clients.url
-            raise ArgumentValueError(f"{url!r} is not a server URL: it must begin with http:// or https://") from None
         except httpx.TransportError as error:
             raise self._unreachable(error) from None
         if response.is_success:
             return response.json() if response.content else None
         refused = problem_error(response)
+        if isinstance(refused, Unauthorized):
+            refused.args = (
+                f"{refused.message}: set GRADWIRE_API_KEY to a key of {self.clients.url}, or pass api_key=",
+            )
         asked = retry_after(response.headers.get("Retry-After"))
         if asked:
             refused.details["retry_after"] = asked

@@ -45,7 +45,13 @@ class Launcher:
 
 
 _kernels: OrderedDict[tuple[Any, ...], Launcher] = OrderedDict()
+_compiling: Final[list[tuple[Any, ...]]] = []
 _lock: Final = threading.Lock()  # sessions are threads
+
+
+def compiling() -> bool:
+    """Whether a kernel is being compiled, or loaded from disk, in this process."""
+    return bool(_compiling)
 
 
 def kernel(xp: Namespace, name: str, unit: str, element: str | None = None) -> Launcher:
@@ -63,7 +69,11 @@ def compiled(
         if found is not None:
             _kernels.move_to_end(key)
             return found
-    made = Launcher(xp.RawModule(code=write(), options=options).get_function(name))
+    _compiling.append(key)
+    try:
+        made = Launcher(xp.RawModule(code=write(), options=options).get_function(name))
+    finally:
+        _compiling.remove(key)
     with _lock:
         _kernels[key] = made
         if len(_kernels) > KEPT:
