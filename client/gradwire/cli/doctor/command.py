@@ -12,6 +12,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from gradwire_protocol.errors import GradwireError
+
+from ..._core.surface.wait_line import enabled
 from ..printing import plain, print_json
 from .examination import CHECKS, Examination
 from .findings import Finding, Status, without
@@ -64,10 +67,17 @@ def doctor(
         raise typer.Exit(1)
 
 
+def _wanted() -> bool:
+    try:
+        return enabled()
+    except GradwireError:  # the variable has a value that it cannot have, of which programs are told
+        return False
+
+
 @contextmanager
 def _waiting(console: Console, json: bool) -> Iterator[Callable[[str], None]]:
     """A line on a terminal that names the check under way, which may take seconds."""
-    if json or not console.is_terminal:
+    if json or not console.is_terminal or not _wanted():
         yield lambda name: None
         return
     with console.status("") as status:
