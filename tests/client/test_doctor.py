@@ -7,6 +7,7 @@ import http.server
 import json
 import os
 import re
+import signal
 import socket
 import ssl
 import subprocess
@@ -24,9 +25,9 @@ from rich.cells import cell_len
 from tests.live_server import SOURCES, LiveServer, live_server
 from typer.testing import CliRunner
 
-from gradwire.cli.doctor import address, machine
+from gradwire.cli.doctor import address, answering, machine
 from gradwire.cli.doctor.certificate import UnreadableCertificate, validity
-from gradwire.cli.doctor.examination import CHECKS
+from gradwire.cli.doctor.examination import CHECKS, Examination
 from gradwire.cli.doctor.findings import Status, without
 from gradwire.cli.doctor.patience import TookTooLong, within
 from gradwire.cli.main import app
@@ -102,6 +103,38 @@ def test_lines_fit_the_terminal(server: LiveServer, columns: int) -> None:
     assert done.returncode == 0, done.stderr
     assert max(cell_len(line.rstrip()) for line in done.stdout.splitlines()) <= columns
     assert "\x1b" not in done.stdout
+
+
+def test_leaving_in_the_middle_deletes_the_session(server: LiveServer) -> None:
+    findings = Examination(server.url, "--url", server.api_key, "--api-key", 5.0).findings()
+    assert next(finding for finding in findings if finding.check == "session").status is Status.OK
+    with server.http() as client:
+        assert len(client.get("/v1/sessions").json()["sessions"]) == 1
+        findings.close()
+        assert client.get("/v1/sessions").json()["sessions"] == []
+
+
+def test_an_interrupt_ends_it_without_a_traceback() -> None:
+    with listening(silent) as url:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "gradwire", "doctor", "--url", url, "--api-key", SECRET, "--timeout", "30"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": SOURCES},
+        )  # fmt: skip
+        assert process.stdout is not None
+        while not process.stdout.readline().startswith("OK       tls"):
+            pass
+        process.send_signal(signal.SIGINT)
+        rest, said = process.communicate(timeout=20)
+    assert process.returncode != 0
+    assert "Traceback" not in rest + said and SECRET not in rest + said
+
+
+def test_a_gateway_of_a_fleet_does_not_count_sessions() -> None:
+    told = {"key": {"id": "k_1", "scopes": ["session"], "expires_at": None}, "sessions": None,
+            "limits": {"max_sessions": 64, "max_session_bytes": 1, "max_tensor_bytes": 1}}  # fmt: skip
+    assert answering.check_limits(told).status is Status.OK
+    assert machine.check_gpu(None, [], embedded=False).status is Status.SKIPPED
+    assert machine.check_kernels(None, {}).status is Status.SKIPPED
 
 
 # Keys

@@ -116,7 +116,7 @@ def test_the_key_never_reaches_the_worker(fleet: SmallFleet, room: str) -> None:
     original = Connection._write_blocking
     sent: dict[int, list[bytes]] = {}
 
-    def recording(self: Connection, wait: Any = None) -> None:
+    def recording(self: Connection, wait: object = None) -> None:
         taken = self._protocol.data_to_send
         port = self._socket.getpeername()[1]
 

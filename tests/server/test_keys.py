@@ -345,6 +345,22 @@ def test_the_key_of_a_run_finds_the_sessions_of_the_last_run(tmp_path: Path) -> 
     assert seen[0][1] == seen[1][1] != []
 
 
+def test_the_offline_list_fits_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = ["--data-dir", str(tmp_path)]
+    for name, tenant in (("short", "alice"), ("n" * 100, "t" * 64), ("with \x1b[31mcolours", "bob")):
+        assert offline(["create", "--name", name, "--tenant", tenant, *folder]) == 0
+    capsys.readouterr()
+    for columns in (80, 120):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        assert offline(["list", *folder]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert max(map(len, lines)) <= columns and all(line.isprintable() for line in lines)
+        assert "n" * 100 in "".join(line.strip() for line in lines) and "    " + "t" * 64 in lines
+        assert sum(line.startswith("k_") for line in lines) == 3
+
+
 # From the command line of a client
 
 

@@ -187,3 +187,10 @@ def test_all_settings_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--settings"]) == 0
     text = capsys.readouterr().out
     assert all(variable(name) in text for name in Settings.model_fields)
+
+
+def test_all_settings_are_listed_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--settings", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["settings"]
+    assert [row["variable"] for row in rows] == [variable(name) for name in Settings.model_fields]
+    assert {row["variable"]: row["default"] for row in rows}["GRADWIRE_PORT"] == 8000

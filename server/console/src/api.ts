@@ -104,7 +104,8 @@ export interface Activity {
 }
 
 export interface TensorRow {
-  id: number;
+  /** Missing for a tensor that has only a name. */
+  id?: number;
   name: string | null;
   shape: number[];
   dtype: string;
@@ -140,7 +141,10 @@ export interface Who {
 }
 
 /** The address of a route. The page is at `/console`, possibly behind a prefix. */
-export const at = (path: string): string => new URL(path, new URL(".", document.baseURI)).pathname;
+export function at(path: string): string {
+  const { pathname, search } = new URL(path, new URL(".", document.baseURI));
+  return pathname + search;
+}
 
 async function fail(response: Response): Promise<GradwireError> {
   try {
@@ -163,16 +167,26 @@ export async function ask<T>(method: string, path: string, body?: unknown, key?:
   return (response.status === 204 ? undefined : await response.json()) as T;
 }
 
-/** All tensors of a session, at most `most`. */
+/** All pages of a list, at most `most` rows. */
+async function pagesOf<T>(path: string, field: string, most: number): Promise<{ rows: T[]; more: boolean }> {
+  const rows: T[] = [];
+  let after: string | number | null = null;
+  do {
+    const query = `limit=1000${after === null ? "" : `&after=${encodeURIComponent(after)}`}`;
+    const page: { [name: string]: unknown } = await ask("GET", `${path}?${query}`);
+    rows.push(...(page[field] as T[]));
+    after = page["next"] as string | number | null;
+  } while (after !== null && rows.length < most);
+  return { rows, more: after !== null };
+}
+
+/** The tensors of a session, with those that have only a name. */
 export async function tensorsOf(session: string, most = 5000): Promise<{ rows: TensorRow[]; more: boolean }> {
-  const rows: TensorRow[] = [];
-  let after = 0;
-  while (rows.length < most) {
-    const path = `v1/sessions/${session}/tensors?limit=1000&after=${after}`;
-    const page = await ask<{ tensors: TensorRow[]; next: number | null }>("GET", path);
-    rows.push(...page.tensors);
-    if (page.next === null) return { rows, more: false };
-    after = page.next;
-  }
-  return { rows, more: true };
+  const [numbered, named] = await Promise.all([
+    pagesOf<TensorRow>(`v1/sessions/${session}/tensors`, "tensors", most),
+    pagesOf<TensorRow>(`v1/sessions/${session}/names`, "names", most),
+  ]);
+  const known = new Set(numbered.rows.map((row) => row.name));
+  const rows = [...numbered.rows, ...named.rows.filter((row) => !known.has(row.name))];
+  return { rows, more: numbered.more || named.more };
 }

@@ -56,7 +56,7 @@ export function Flame({ root }: { root: Branch }) {
           <g
             key={i}
             role="button"
-            tabIndex={0}
+            tabindex={0}
             aria-label={of(bar.branch)}
             onClick={() => setPath(bar.path)}
             onKeyDown={(event) => {

@@ -172,19 +172,20 @@ export function Overview({ live }: { live: Live }) {
             </ul>
           )}
         </section>
-        <section aria-labelledby="quotas">
-          <h2 id="quotas">Rates and quotas</h2>
-          {quotas.length === 0 ? (
-            <p class="empty">No limits are set for {caller.all ? "any key" : "this key"}.</p>
-          ) : (
-            <ul class="cards">
-              {quotas.slice(0, 40).map((each) => (
-                <QuotaCard key={each.key + each.quota} quota={each} named={caller.all} />
-              ))}
-            </ul>
-          )}
-        </section>
       </div>
+      <section aria-labelledby="quotas">
+        <h2 id="quotas">Rates and quotas</h2>
+        {quotas.length === 0 ? (
+          <p class="empty">No limits are set for {caller.all ? "any key" : "this key"}.</p>
+        ) : (
+          <ul class="cards wide">
+            {quotas.slice(0, 12).map((each) => (
+              <QuotaCard key={each.key + each.quota} quota={each} named={caller.all} />
+            ))}
+            {quotas.length > 12 && <li class="muted">and {count(quotas.length - 12)} more that are used less</li>}
+          </ul>
+        )}
+      </section>
     </>
   );
 }
@@ -219,7 +220,7 @@ function Row({ row, own }: { row: SessionRow; own: boolean }) {
 
 function QuotaCard({ quota, named }: { quota: Quota; named: boolean }) {
   const memory = quota.quota.includes("bytes");
-  const spell = memory ? bytes : (value: number) => rate(value);
+  const spell = memory ? bytes : (value: number) => count(Math.round(value));
   const label = QUOTAS[quota.quota] ?? quota.quota;
   return (
     <li>

@@ -59,7 +59,7 @@ export function State({ state }: { state: string }) {
 /** A table that scrolls sideways on narrow screens; reachable by keyboard. */
 export function Scroll({ label, children }: { label: string; children: ComponentChildren }) {
   return (
-    <div class="scroll" role="region" aria-label={label} tabIndex={0}>
+    <div class="scroll" role="region" aria-label={`Table: ${label}`} tabIndex={0}>
       {children}
     </div>
   );

@@ -8,10 +8,11 @@ import { Flame } from "./flame.tsx";
 import type { Live } from "./live.ts";
 import { Figure, Scroll, State } from "./parts.tsx";
 import type { Question } from "./parts.tsx";
-import { age, bytes, clock, count, duration, percent, rate, sizeOf } from "./words.ts";
+import { age, bytes, clock, count, duration, percent, plural, rate, sizeOf } from "./words.ts";
 
 const PROFILE_S = 5;
 const TENSORS_SHOWN = 50;
+const DRAWN_AT_MOST = 500;
 
 interface Props {
   id: string;
@@ -36,16 +37,13 @@ export function SessionPage(props: Props) {
       </>
     );
   }
-  const act = (what: string, work: () => Promise<unknown>) =>
-    work().then(
-      () => say(what),
-      (error: unknown) => say(`That failed: ${error instanceof Error ? error.message : String(error)}`),
-    );
+  const act = (work: () => Promise<string>) =>
+    work().then(say, (error: unknown) => say(`That failed: ${error instanceof Error ? error.message : String(error)}`));
   const path = `v1/sessions/${id}`;
   const cancel = () =>
-    act("", async () => {
+    act(async () => {
       const { frames } = await ask<{ frames: number }>("DELETE", `${path}/frames`);
-      say(frames ? `${frames} frame${frames === 1 ? "" : "s"} cancelled.` : "No frame was queued or running.");
+      return frames ? `${plural(frames, "frame")} cancelled.` : "No frame was queued or running.";
     });
   const end = () =>
     confirm({
@@ -53,9 +51,10 @@ export function SessionPage(props: Props) {
       text: `${row.name || row.id} loses its tensors and its graph, and its programs get an error. Export it first to keep the tensors.`,
       action: "End session",
       run: () =>
-        void act("The session has ended.", async () => {
+        void act(async () => {
           await ask("DELETE", path);
           location.hash = "#/";
+          return "The session has ended.";
         }),
     });
   return (
@@ -267,10 +266,10 @@ function Tensors({ id, dormant }: { id: string; dormant: boolean }) {
               </thead>
               <tbody>
                 {rows.slice(0, TENSORS_SHOWN).map((row) => (
-                  <tr key={row.id}>
+                  <tr key={row.id ?? row.name}>
                     <th scope="row">
                       {row.name ?? `#${row.id}`}
-                      {row.name && <small>#{row.id}</small>}
+                      {row.name && row.id && <small>#{row.id}</small>}
                     </th>
                     <td class="number">{bytes(row.size)}</td>
                     <td class="id">[{row.shape.join(", ")}]</td>
@@ -296,42 +295,45 @@ function Tensors({ id, dormant }: { id: string; dormant: boolean }) {
 function Graph({ id, dark }: { id: string; dark: boolean }) {
   const [drawn, setDrawn] = useState(0);
   const [problem, setProblem] = useState("");
-  const source = at(`v1/sessions/${id}/graph`) + `?format=svg&theme=${dark ? "dark" : "light"}&drawing=${drawn}`;
-  const failed = () => {
-    ask("GET", `v1/sessions/${id}/graph?format=json`).then(
-      () => setProblem("The graph has more nodes than a drawing can show (500)."),
-      (error: unknown) => setProblem(error instanceof Error ? error.message : String(error)),
-    );
+  const path = `v1/sessions/${id}/graph`;
+  const source = at(`${path}?format=svg&theme=${dark ? "dark" : "light"}&drawing=${drawn}`);
+  const draw = async () => {
+    setDrawn(0);
+    try {
+      const { nodes } = await ask<{ nodes: unknown[] }>("GET", `${path}?format=json`);
+      if (nodes.length === 0) setProblem("No tensor of a program has a graph now.");
+      else if (nodes.length > DRAWN_AT_MOST)
+        setProblem(`The graph has ${count(nodes.length)} nodes, too many to draw.`);
+      else {
+        setProblem("");
+        setDrawn(Date.now());
+      }
+    } catch (error) {
+      setProblem(error instanceof Error ? error.message : String(error));
+    }
   };
   return (
     <section aria-labelledby="graph">
       <div class="head">
         <h2 id="graph">Autograd graph</h2>
-        <button
-          type="button"
-          class="quiet"
-          onClick={() => {
-            setProblem("");
-            setDrawn(Date.now());
-          }}
-        >
+        <button type="button" class="quiet" onClick={() => void draw()}>
           {drawn ? "Draw again" : "Draw"}
         </button>
-        {drawn > 0 && !problem && (
+        {drawn > 0 && (
           <a href={source} target="_blank" rel="noopener">
             Open alone
           </a>
         )}
       </div>
       {problem && <p class="problem">{problem}</p>}
-      {!drawn && <p class="empty">The drawing is made between two frames of the session.</p>}
-      {drawn > 0 && !problem && (
+      {!drawn && !problem && <p class="empty">The drawing is made between two frames of the session.</p>}
+      {drawn > 0 && (
         <Scroll label="Drawing of the graph">
           <img
             class="graph"
             src={source}
             alt="Drawing of the live autograd graph: results above, leaves below"
-            onError={failed}
+            onError={() => setProblem("The graph has changed meanwhile and cannot be drawn; try again.")}
           />
         </Scroll>
       )}

@@ -9,7 +9,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -108,11 +110,20 @@ def _note(folder: Path, action: str, key: Key) -> None:
 
 
 def show(keys: list[Key], as_json: bool) -> None:
-    """Print the keys, one per line."""
+    """Print the keys: a line of JSON for each, or a line of text, or more where the terminal is too narrow for it."""
+    width = shutil.get_terminal_size().columns
     for key in keys:
         state = key.end() or "active"
         if as_json:
             print(json.dumps({"id": key.id, "name": key.name, "tenant": key.tenant, "scopes": key.scopes,
                               "state": state, "expires": key.expires, "last_used": key.last_used}))  # fmt: skip
-        else:
-            print(f"{key.id}  {state:8}  {','.join(key.scopes):20}  {key.tenant:20}  {key.name}")
+            continue
+        name = "".join(each if each.isprintable() else " " for each in key.name)
+        head = f"{key.id}  {state:8}  {','.join(key.scopes):20}"
+        line = f"{head}  {key.tenant:20}  {name}"
+        if len(line) <= width:
+            print(line)
+            continue
+        print(head.rstrip())
+        for text in (key.tenant, name):
+            print(textwrap.fill(text, width, initial_indent="    ", subsequent_indent="    "))

@@ -187,7 +187,13 @@ class Host(Protocol):
 
 
 class Counting(Protocol):
-    """The metrics that a host updates. A worker has an implementation that forwards to the server."""
+    """The metrics that a host updates. A worker has an implementation that forwards to the server.
+
+    Attributes:
+        counts_first: a frame is counted before its reply leaves, which carries its statistics.
+    """
+
+    counts_first: bool
 
     def knows(self, key: bytes) -> bool:
         """Whether the families of the structure with this hash are known."""

@@ -128,10 +128,13 @@ class InlineHost:
             self._idle.set()
         if failure is None:
             reply, out, stats = result
-            job.answer(reply, out)  # first, because the client waits for it
+            if self.metrics.counts_first:
+                self.metrics.applied(job.frame.hash, job.whole, reply, stats)
+            job.answer(reply, out)  # before the rest, because the client waits for it
             if self._thread.shared:
                 self._predictor.record(job.key, job.input_size, job.nodes, job.cpu_s, stats.took, job.in_loop)
-            self.metrics.applied(job.frame.hash, job.whole, reply, stats)
+            if not self.metrics.counts_first:
+                self.metrics.applied(job.frame.hash, job.whole, reply, stats)
         else:
             job.answer(Reply(seq=job.frame.seq, refused=to_problem(self._thread.to_gradwire_error(failure))), [])
         if not self._frames:

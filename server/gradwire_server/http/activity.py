@@ -150,7 +150,8 @@ class Activity:
         return found
 
     def _quotas(self, key: Key, everything: bool) -> list[dict[str, Any]]:
-        """Use and limit of each limited quota: of the caller's key, or of all valid keys."""
+        """Use and limit of each limited quota, the fullest first: of the caller's key, for an administrator also those
+        of all other keys that are in use."""
         keys = [key]
         if everything:
             keys += [each for each in self.access.keys.all() if not each.end() and each.id != key.id]
@@ -163,12 +164,12 @@ class Activity:
             used = {"max_key_sessions": float(len(held)), "max_key_bytes": float(sum(held))}
             limits = {name: (use, each_key.quota(name, self.settings)) for name, use in used.items()}
             for name, (use, limit) in (self.access.rates.recent(each_key) | limits).items():
-                if limit:
+                if limit and (use or each_key.id == key.id):
                     found.append({
                         "key": each_key.id, "name": each_key.name, "tenant": each_key.tenant, "quota": name,
                         "used": round(use, 1), "limit": limit,
                     })  # fmt: skip
-        return found
+        return sorted(found, key=lambda row: -row["used"] / row["limit"])
 
     def _detail(self, key: Key, session_id: str) -> dict[str, Any]:
         """The last frames and log lines of the tenant's session."""

@@ -327,6 +327,7 @@ class Metrics:
     """The metrics of one application."""
 
     content_type = CONTENT_TYPE_LATEST
+    counts_first = False
 
     def __init__(self) -> None:
         # prometheus-client would add a second series with the creation time of each counter.

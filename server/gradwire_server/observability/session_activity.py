@@ -75,6 +75,8 @@ class SessionActivity:
         last_error: the last error of a frame.
     """
 
+    counts_first = False
+
     __slots__ = ("_metrics", "_recent", "_seconds", "errors", "frames", "last", "last_error", "ops", "planned", "since")
 
     def __init__(self, metrics: Metrics) -> None:

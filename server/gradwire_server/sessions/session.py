@@ -141,7 +141,7 @@ class Session:
             "durability": spec.durability,
             "past_of": spec.past_of or None,
             "state": "damaged" if self.damaged else "running" if self.host.awake else "dormant",
-            "activity": self.activity,
+            "activity": self.doing,
             "created_at": timestamp(spec.created),
             "expires_at": timestamp(time.time() + self.remaining),
             "streams": len(self.streams),
@@ -149,7 +149,7 @@ class Session:
         }
 
     @property
-    def activity(self) -> str:
+    def doing(self) -> str:
         """What its clients wait for, as far as this process knows."""
         if self.host.waking:
             return "waking"

@@ -235,10 +235,10 @@ class SessionRegistry:
         ttl = settings.session_ttl_s if ttl_s is None else ttl_s
         if ttl > max(settings.max_session_ttl_s, settings.session_ttl_s):
             raise _over("ttl_s", ttl, "max_session_ttl_s", settings.max_session_ttl_s)
-        for name, requested in (limits or {}).items():
-            allowed = getattr(settings, name)
+        for setting, requested in (limits or {}).items():
+            allowed = getattr(settings, setting)
             if allowed and requested > allowed:  # 0 is no limit
-                raise _over(f"limits.{name}", requested, name, allowed)
+                raise _over(f"limits.{setting}", requested, setting, allowed)
         granted = settings.promised_durability() if durability is None else durability
         if granted != "none" and self.store is None:
             raise InvalidRequest(

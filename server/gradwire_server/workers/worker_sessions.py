@@ -52,6 +52,8 @@ log = structlog.get_logger("gradwire.worker")
 class Counts:
     """The worker's stand-in for the metrics: it keeps a frame's statistics for the message with the reply."""
 
+    counts_first = True
+
     def __init__(self) -> None:
         self.known = False
         self._stats: Applied | None = None

@@ -20,8 +20,9 @@ from ..context.waiting import Facts, Wait
 from ..wire import tls
 from ..wire.connection import HEARTBEAT_S
 from ..wire.embedded_server import embedded_server
-from ..wire.rest import RestClient, check_url
+from ..wire.rest import RestClient
 from ..wire.retry import PATIENCE_S, chosen
+from ..wire.server_url import check_url
 from .opened import OPENED
 from .profile_recorder import current as current_recorder
 from .session import Session

@@ -1,9 +1,9 @@
 """A warning for a line that reads values one by one in a loop, where one round trip would bring all.
 
 A read counts if it is made by the same line as the one before, and between the two the program recorded at most
-:data:`FEW_OPS` ops, none of which changes memory or runs backward. So reads of different lines, and a training loop that
-reads a loss each step, never count. After :data:`MANY` reads that count, one after the other, the line is warned of,
-once; by ``warnings``, so that its filters decide::
+:data:`FEW_OPS` ops, none of which changes memory or runs backward. So reads of different lines, and a training loop
+that reads a loss each step, never count. After :data:`MANY` reads that count, one after the other, the line is warned
+of, once; by ``warnings``, so that its filters decide::
 
     warnings.filterwarnings("ignore", category=gradwire.ReadLoopWarning)
 """
@@ -66,7 +66,7 @@ def _warn(code: Any, instruction: int, name: str) -> None:
         return
     _warned.add((code, instruction))
     warnings.warn(
-        f"{SPELLED.get(name, f'{name}()')} was called {MANY} times in a row at this line, one round trip each: keep the "
-        "tensors in a list and read them at once, with torch.fetch(*tensors), or torch.stack(tensors).tolist()",
+        f"{SPELLED.get(name, f'{name}()')} was called {MANY} times in a row at this line, one round trip each: keep "
+        "the tensors in a list and read them at once, with torch.fetch(*tensors), or torch.stack(tensors).tolist()",
         ReadLoopWarning, stacklevel=user_depth(),
     )  # fmt: skip

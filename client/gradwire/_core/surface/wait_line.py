@@ -127,10 +127,11 @@ class NotebookLine:
 
     def draw(self, text: str) -> None:
         """Show this text instead of what is shown."""
-        from IPython.display import display
+        from IPython import display
 
         if self._handle is None:
-            self._handle = display({"text/plain": text}, raw=True, display_id=True)
+            show: Any = display.display
+            self._handle = show({"text/plain": text}, raw=True, display_id=True)
         else:
             self._handle.update({"text/plain": text}, raw=True)
 

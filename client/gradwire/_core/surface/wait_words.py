@@ -35,9 +35,9 @@ def size(nbytes: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """``42 s``, ``3 min 5 s``, ``2 h 10 min``."""
+    """``96 s``, ``3 min 5 s``, ``2 h 10 min``."""
     whole = int(seconds)
-    if whole < 60:
+    if whole < 120:
         return f"{whole} s"
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from . import tls
+from .server_url import check_url
 
 if TYPE_CHECKING:
     import httpx
@@ -22,6 +23,7 @@ class HttpClients:
 
     Raises:
         ArgumentError: when the file of certificate authorities holds none.
+        ArgumentValueError: when a client is borrowed for a URL that is none of a server.
     """
 
     def __init__(self, url: str, headers: dict[str, str], timeout: float) -> None:
@@ -50,6 +52,7 @@ class HttpClients:
     def _taken(self) -> httpx.Client:
         import httpx
 
+        check_url(self.url)
         try:
             return self._idle.pop()
         except IndexError:

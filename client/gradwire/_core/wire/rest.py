@@ -10,16 +10,8 @@ import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
-from gradwire_protocol.errors import (
-    ArgumentValueError,
-    GradwireError,
-    TooManyRequests,
-    Unauthorized,
-    Unavailable,
-    from_code,
-)
+from gradwire_protocol.errors import GradwireError, TooManyRequests, Unauthorized, Unavailable, from_code
 
 from ..context.trace_context import traceparent
 from ..context.waiting import Facts, Wait
@@ -28,12 +20,10 @@ from .connection import retry_after
 from .http_clients import HttpClients
 from .http_logging import unlogged
 from .retry import LONGEST_PAUSE_S, RetryPolicy
+from .server_url import what_to_set
 
 if TYPE_CHECKING:
     import httpx
-
-STREAMS: Final = {"ws": "http", "wss": "https"}
-"""Schemes of streams, and those of the servers that have them."""
 
 TRIES: Final = 8
 TRYING_S: Final = 20.0
@@ -182,10 +172,6 @@ class RestClient:
         try:
             with unlogged(), self.clients.borrowed() as http:
                 response = http.request(method, path, json=body, headers=headers, timeout=timeout)
-        except httpx.UnsupportedProtocol:
-            raise ArgumentValueError(
-                f"{self.clients.url!r} is not a server URL: it must begin with http:// or https://"
-            ) from None
         except httpx.TransportError as error:
             raise self._unreachable(error) from None
         if response.is_success:
@@ -199,38 +185,6 @@ class RestClient:
         if asked:
             refused.details["retry_after"] = asked
         raise refused
-
-
-def check_url(url: str) -> str:
-    """The URL of a server as it is used: without blanks around it.
-
-    Raises:
-        ArgumentValueError: when it does not begin with ``http://`` or ``https://`` and name a host.
-    """
-    given, url = url, url.strip()
-    scheme, found, rest = url.partition("://")
-    if found and scheme.lower() in STREAMS:
-        meant = f"{STREAMS[scheme.lower()]}://{rest}"
-        raise ArgumentValueError(
-            f"{given!r:.200} is the address of a WebSocket; give the server's URL, {meant}: gradwire finds the stream"
-        )
-    if not found:
-        raise ArgumentValueError(
-            f"{given!r:.200} is not a server URL: it must begin with http:// or https:// (http://{url:.180}?)"
-        )
-    if scheme.lower() not in ("http", "https") or not rest.strip("/"):
-        raise ArgumentValueError(
-            f"{given!r:.200} is not a server URL: it must begin with http:// or https:// and a host"
-        )
-    return url
-
-
-def what_to_set(url: str) -> str:
-    """What to do where no server answers at a URL."""
-    port = urlsplit(url).port
-    begin = "gradwire serve" + (f" --port {port}" if port not in (None, 8000) else "")
-    where = "" if urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1") else " on that machine"
-    return f". Start a server with '{begin}'{where}, or set GRADWIRE_URL (or url=) to the address of one that runs"
 
 
 def _certificate(error: BaseException | None) -> ssl.SSLCertVerificationError | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from typing import Annotated, Any, Final
 
 import typer
@@ -10,8 +12,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from gradwire_protocol.errors import GradwireError
+
+from ..._core.surface.wait_line import enabled
 from ..printing import plain, print_json
-from .examination import Examination
+from .examination import CHECKS, Examination
 from .findings import Finding, Status, without
 
 SHOWN: Final = {
@@ -40,11 +45,15 @@ def doctor(
     found: list[Finding] = []
     console = Console()
     try:
-        for finding in examination.findings():
-            safe = _safe(examination, finding)
-            found.append(safe)
-            if not json and safe.status is not Status.SKIPPED:
-                _print(console, safe)
+        # The generator is closed, so that its session is deleted also after Ctrl-C.
+        with closing(examination.findings()) as findings, _waiting(console, json) as wait_for:
+            wait_for(CHECKS[0])
+            for finding in findings:
+                wait_for(CHECKS[min(len(found) + 1, len(CHECKS) - 1)])
+                safe = _safe(examination, finding)
+                found.append(safe)
+                if not json and safe.status is not Status.SKIPPED:
+                    _print(console, safe)
     finally:
         examination.close()
     failed = any(finding.status is Status.FAILURE for finding in found)
@@ -56,6 +65,23 @@ def doctor(
         _print_end(console, found)
     if failed:
         raise typer.Exit(1)
+
+
+def _wanted() -> bool:
+    try:
+        return enabled()
+    except GradwireError:  # the variable has a value that it cannot have, of which programs are told
+        return False
+
+
+@contextmanager
+def _waiting(console: Console, json: bool) -> Iterator[Callable[[str], None]]:
+    """A line on a terminal that names the check under way, which may take seconds."""
+    if json or not console.is_terminal or not _wanted():
+        yield lambda name: None
+        return
+    with console.status("") as status:
+        yield lambda name: status.update(f"checking {name}")
 
 
 def _source(context: typer.Context, parameter: str, variable: str) -> str:

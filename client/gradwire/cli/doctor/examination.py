@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, Final
 
 from gradwire_protocol.errors import GradwireError
@@ -42,7 +42,7 @@ class Examination:
         self._seconds = seconds
         self._embedded: EmbeddedServer | None = None
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Generator[Finding, None, None]:
         """Run the checks. Each of :data:`CHECKS` comes once, in their order."""
         done: set[str] = set()
         failed = ""
