@@ -215,7 +215,7 @@ def test_a_traceback_begins_with_the_programs_own_lines(start):
     assert lines[0] == "Traceback (most recent call last):"
     assert re.fullmatch(r'  File "\S*program\.py", line 5, in <module>', lines[1])
     assert 'program.py", line 4, in broken' in done.stderr
-    assert lines[-1].startswith("gradwire_protocol.errors.ShapeError")
+    assert lines[-2].startswith("gradwire_protocol.errors.ShapeError") and "GRADWIRE_TRACEBACK=full" in lines[-1]
     own = start("program.py", files={"program.py": "1 / 0"})
     assert own.stderr.count("File ") == 1 and own.stderr.endswith("ZeroDivisionError: division by zero\n")
 

@@ -85,7 +85,8 @@ def preformatted(value: object) -> str:
 def card(title: str, about: Sequence[str], *inner: str) -> str:
     """A whole output: a line of a title and facts, and pieces below it."""
     facts = "".join(f" · {fact}" for fact in about)
-    return f'<div class="gradwire-card">{STYLE}<div><b>{text(title)}</b>{facts}</div>{"".join(inner)}</div>'
+    head = f"<div><b>{text(title)}</b>{facts}</div>" if title or facts else ""
+    return f'<div class="gradwire-card">{STYLE}{head}{"".join(inner)}</div>'
 
 
 def row(*inner: str) -> str:
