@@ -30,8 +30,8 @@ LONG: Final = 60
 INTRODUCTION: Final = """\
 # Operations
 
-{} operations and {} in-place forms, by family. A signature is the schema of a record in a frame: arguments travel in this
-order, trailing defaults may be left out, tensors are references ([protocol](../protocol.md)). The same as JSON is
+{} operations and {} in-place forms, by family. A signature is the schema of a record in a frame: arguments travel in
+this order, trailing defaults may be left out, tensors are references ([protocol](../protocol.md)). The same as JSON is
 [ops.json](../ops.json), or what `GET /v1/ops` answers. [How much of PyTorch this covers](coverage.md) is a page of its
 own.
 
