@@ -184,7 +184,7 @@ def _gradient(op: Op) -> Iterator[str]:
             if source not in long:
                 long.append(source)
     if short:
-        code = "\n".join(short + ([""] if long else []) + long)
+        code = "\n\n".join(["\n".join(short), *long])
         yield f"```python\n{code}\n```\n"
 
 
