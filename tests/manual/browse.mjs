@@ -37,6 +37,7 @@ try {
       answer.found = await page.$$eval("#search-results li a", (links) => links.map((link) => link.href));
     }
     if (step.script) answer.result = await page.evaluate(step.script);
+    if (step.picture) await page.waitForTimeout(1500); // pages scroll to their anchors
     if (step.picture) await page.screenshot({ path: step.picture });
     answers.push(answer);
     await context.close();

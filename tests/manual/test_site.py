@@ -138,7 +138,8 @@ def test_anyone_gets_the_manual_with_a_strict_policy(served: LiveServer) -> None
     "path",
     [
         "../manual_site.py", "..%2fmanual_site.py", "%2e%2e/manual_site.py", "_static/../../manual_site.py",
-        "/etc/passwd", "%2fetc%2fpasswd", "..%5cmanual_site.py", "index.html%00", "../../v1/sessions", ".buildinfo", "a" * 3000,
+        "/etc/passwd", "%2fetc%2fpasswd", "..%5cmanual_site.py", "index.html%00", "../../v1/sessions", ".buildinfo",
+        "a" * 3000,
     ],
 )  # fmt: skip
 def test_nothing_outside_of_the_site_is_served(served: LiveServer, path: str) -> None:

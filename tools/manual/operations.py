@@ -30,8 +30,8 @@ LONG: Final = 60
 INTRODUCTION: Final = """\
 # Operations
 
-{} operations and {} in-place forms, by family. A signature is the schema of a record in a frame: arguments travel in this
-order, trailing defaults may be left out, tensors are references ([protocol](../protocol.md)). The same as JSON is
+{} operations and {} in-place forms, by family. A signature is the schema of a record in a frame: arguments travel in
+this order, trailing defaults may be left out, tensors are references ([protocol](../protocol.md)). The same as JSON is
 [ops.json](../ops.json), or what `GET /v1/ops` answers. [How much of PyTorch this covers](coverage.md) is a page of its
 own.
 
@@ -184,7 +184,7 @@ def _gradient(op: Op) -> Iterator[str]:
             if source not in long:
                 long.append(source)
     if short:
-        code = "\n".join(short + ([""] if long else []) + long)
+        code = "\n\n".join(["\n".join(short), *long])
         yield f"```python\n{code}\n```\n"
 
 
