@@ -39,8 +39,8 @@ export function Meter(props: { used: number; limit: number; label: string }) {
   const tone = part > 0.9 ? "meter high" : "meter";
   return (
     <svg class={tone} viewBox="0 0 100 6" preserveAspectRatio="none" role="img" aria-label={props.label}>
-      <rect class="track" width="100" height="6" rx="3" />
-      <rect class="fill" width={(100 * part).toFixed(1)} height="6" rx="3" />
+      <rect class="track" width="100" height="6" />
+      <rect class="fill" width={(100 * part).toFixed(1)} height="6" />
     </svg>
   );
 }

@@ -32,6 +32,9 @@ SHARED_S: Final = 0.5
 DEVICES_S: Final = 5.0
 """How long the description of the devices is."""
 
+ROWS_AT_ONCE: Final = 50
+"""Rows made in one turn of the event loop: about a millisecond."""
+
 MEMORY: Final = ("live_bytes", "saved_bytes", "pooled_bytes", "peak_bytes", "limit_bytes")
 
 
@@ -63,8 +66,7 @@ class Activity:
             now = time.monotonic()
             if now - self._read_at > SHARED_S:
                 await self.registry.refresh()
-                self._rows = [(each, self._row(each, now)) for each in self.registry.all()]
-                self._rows.sort(key=lambda pair: pair[0].spec.created)
+                self._rows = await self._read_rows(now)
                 self._read_at = now
             if now - self._devices_at > DEVICES_S:
                 self._devices, self._devices_at = await asyncio.to_thread(describe_devices), now
@@ -95,11 +97,20 @@ class Activity:
         """:meth:`read` as JSON."""
         return msgspec.json.encode(await self.read(key, session))
 
+    async def _read_rows(self, now: float) -> list[tuple[Session, dict[str, Any]]]:
+        """A row for each session, oldest first. Frames get their turn after every few rows."""
+        found = []
+        for count, each in enumerate(sorted(self.registry.all(), key=lambda session: session.spec.created), 1):
+            found.append((each, self._row(each, now)))
+            if count % ROWS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return found
+
     def _row(self, session: Session, now: float) -> dict[str, Any]:
         spec, activity, host = session.spec, session.activity, session.host
         rates = activity.rates()
         memory = self.registry.watch.memory(session.id) or {}
-        state = session.summary()["state"]
+        state = session.state
         if state == "running":
             state = "busy" if host.pending or (activity.frames and now - activity.last < 1) else "idle"
         return {

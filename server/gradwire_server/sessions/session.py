@@ -129,6 +129,11 @@ class Session:
             return self.spec.ttl_s
         return self.used + self.spec.ttl_s - time.monotonic()
 
+    @property
+    def state(self) -> str:
+        """``running``, ``dormant`` or ``damaged``."""
+        return "damaged" if self.damaged else "running" if self.host.awake else "dormant"
+
     def summary(self) -> dict[str, Any]:
         """The data that requires no query of the host."""
         spec = self.spec
@@ -139,7 +144,7 @@ class Session:
             "default_dtype": spec.default_dtype,
             "ttl_s": spec.ttl_s,
             "durability": spec.durability,
-            "state": "damaged" if self.damaged else "running" if self.host.awake else "dormant",
+            "state": self.state,
             "activity": self.doing,
             "created_at": timestamp(spec.created),
             "expires_at": timestamp(time.time() + self.remaining),
