@@ -230,6 +230,28 @@ def test_a_checkpoint_that_the_journal_names_is_not_lost(folder: Path) -> None:
     assert count_of(Runner.recover(folder).session) == 3
 
 
+def test_the_history_goes_through_rewinds_to_forgotten_checkpoints(folder: Path) -> None:
+    runner = Runner(spec(), folder)
+    counting(runner, 2)
+    runner.travel("checkpoint", {"name": "old"})
+    counting(runner, 1, 2)
+    runner.travel("checkpoint", {"name": "a"})
+    counting(runner, 1, 3)
+    runner.travel("rewind", {"name": "a"})
+    runner.commit()
+    counting(runner, 1, 5)
+    runner.travel("forget", {"name": "a"})
+    assert [row["name"] for row in runner.travel("history", {})["checkpoints"]] == ["old"]
+    source = Source.of(folder)
+    assert [count_of(Replay(source, frame).session) for frame in range(2, 7)] == [2, 3, 4, 3, 4]
+    runner.travel("forget", {"name": "old"})
+    assert oldest_frame(source) == 5
+    assert not list(folder.glob("checkpoint-*"))
+    assert count_of(Replay(source, 6).session) == 4
+    runner.close(keep=True)
+    assert count_of(Runner.recover(folder).session) == 4
+
+
 def test_damage_to_a_checkpoint_is_found_and_the_session_goes_on(folder: Path) -> None:
     runner = Runner(spec(), folder)
     counting(runner, 2)
