@@ -86,11 +86,16 @@ class SessionTravels(SessionQueries):
         self._disk_use.count(made.bytes)
         return _row(made)
 
-    def rewind(self, name: str) -> dict[str, Any]:
-        """Return to a checkpoint. The rewind is a record of the journal, so it is done once or not at all."""
+    def rewind(self, name: str, frame: int | None = None) -> dict[str, Any]:
+        """Return to a checkpoint, if it is of this frame. A record of the journal does so, once or not at all."""
         folder, journal = self._written()
         check_alone(self.session)
         found = checkpoints.find(folder, name)
+        if frame is not None and frame != found.frame:
+            raise InvalidRequest(
+                f"checkpoint {name!r:.80} is of frame {found.frame} now, not of frame {frame}: it was made anew",
+                frame=found.frame,
+            )
         before = self.session
         after = recovery.rewind(before, found.snapshot(folder), name, self.spec, self._backends)
         checkpoints.note_use(self.disk, folder, name, journal.last + 1)

@@ -112,7 +112,7 @@ async def forget(server: TheServer, session: TheSession, name: CheckpointPath) -
 async def rewind(server: TheServer, session: TheSession, body: RewindRequest) -> dict[str, Any]:
     """Return a session to a checkpoint. Tensors that were made since give an error from then on, and what was released
     since stays released. Clients stay connected, and go on with their next frame."""
-    found = await session.host.travel("rewind", {"name": body.checkpoint})
+    found = await session.host.travel("rewind", {"name": body.checkpoint, "frame": body.frame})
     server.access.audit.note("session_rewound", session=session.id, about=body.checkpoint)
     return found
 
