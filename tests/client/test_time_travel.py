@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -269,6 +270,39 @@ def test_another_client_keeps_its_place(session: Any, server: LiveServer) -> Non
         with pytest.raises(UnknownTensor, match="checkpoint 'before', to which the session was rewound"):
             (late + 1).tolist()
         assert (theirs + 1).tolist() == [2, 2]
+
+
+def test_a_checkpoint_that_another_program_made_anew_is_not_taken(session: Any, server: LiveServer) -> None:
+    tensor = torch.zeros(1)
+    session.checkpoint("before")
+    tensor.add_(1)
+    session.synchronize()
+    with torch.open_session(server.url, server.api_key, session=session.id) as other:
+        other.checkpoint("before")
+    with pytest.raises(InvalidRequest, match="was made anew"):
+        session.rewind("before")
+    assert tensor.item() == 1
+
+
+def test_another_thread_waits_for_a_checkpoint(session: Any) -> None:
+    tensor = torch.zeros(1)
+    going = True
+
+    def count() -> None:
+        while going:
+            tensor.add_(1)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    try:
+        for number in range(5):
+            session.checkpoint(str(number))
+    finally:
+        going = False
+        thread.join()
+    for number in range(5):
+        session.rewind(str(number))
+        assert tensor.item() == tensor._version
 
 
 def test_released_tensors_are_not_held_again(session: Any) -> None:

@@ -15,8 +15,10 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+from typer.testing import CliRunner
 
 import gradwire
+from gradwire.cli.main import app
 from gradwire_engine.runtime.backends import Backends
 from gradwire_protocol.errors import GradwireError, InvalidRequest, JournalDamaged, NotFound
 from gradwire_protocol.frames import Frame
@@ -228,6 +230,28 @@ def test_a_checkpoint_that_the_journal_names_is_not_lost(folder: Path) -> None:
     counting(runner, 1, 5)
     runner.close(keep=True)
     assert count_of(Runner.recover(folder).session) == 3
+
+
+def test_the_history_goes_through_rewinds_to_forgotten_checkpoints(folder: Path) -> None:
+    runner = Runner(spec(), folder)
+    counting(runner, 2)
+    runner.travel("checkpoint", {"name": "old"})
+    counting(runner, 1, 2)
+    runner.travel("checkpoint", {"name": "a"})
+    counting(runner, 1, 3)
+    runner.travel("rewind", {"name": "a"})
+    runner.commit()
+    counting(runner, 1, 5)
+    runner.travel("forget", {"name": "a"})
+    assert [row["name"] for row in runner.travel("history", {})["checkpoints"]] == ["old"]
+    source = Source.of(folder)
+    assert [count_of(Replay(source, frame).session) for frame in range(2, 7)] == [2, 3, 4, 3, 4]
+    runner.travel("forget", {"name": "old"})
+    assert oldest_frame(source) == 5
+    assert not list(folder.glob("checkpoint-*"))
+    assert count_of(Replay(source, 6).session) == 4
+    runner.close(keep=True)
+    assert count_of(Runner.recover(folder).session) == 4
 
 
 def test_damage_to_a_checkpoint_is_found_and_the_session_goes_on(folder: Path) -> None:
@@ -481,3 +505,43 @@ def test_a_server_restarts_between_checkpoint_and_rewind(tmp_path: Path) -> None
         assert tensor.tolist() == [0, 0, 0]
         assert (tensor + 1).tolist() == [1, 1, 1]
         session.close()
+
+
+def test_a_session_in_a_group_does_not_travel(tmp_path: Path) -> None:
+    with live_server(data_dir=tmp_path, durability="applied") as server, server.http() as http:
+        session = http.post("/v1/sessions", json={}).headers["location"]
+        group = {"group": "world", "rank": 0, "world_size": 1, "timeout_s": 60.0}
+        assert http.post(f"{session}/groups", json=group).status_code == 201
+        for path, body in (("checkpoints", {"name": "a"}), ("fork", {}), ("fork", {"frame": 0})):
+            refused = http.post(f"{session}/{path}", json=body)
+            assert refused.status_code == 422
+            assert "is in group world" in refused.json()["detail"]
+        assert http.delete(f"{session}/groups/world").status_code == 204
+        assert http.post(f"{session}/checkpoints", json={"name": "a"}).status_code == 201
+
+
+def test_the_commands_find_a_nan_and_replay_a_journal(live: LiveServer, tmp_path: Path, capfd: Any) -> None:
+    where = ["--url", live.url, "--api-key", live.api_key]
+    with gradwire.connect(live.url, live.api_key) as session:
+        x = gradwire.ones(2)
+        for number in range(4):
+            ((x - 1) / (0 if number == 2 else 1)).sum().item()
+        done = CliRunner().invoke(app, ["sessions", "bisect", session.id, "--nan", *where])
+        assert done.exit_code == 0, done.output
+        assert "div made a NaN in a tensor of shape [2]" in " ".join(done.output.split())
+        assert f"{__file__}:" in done.output
+        done = CliRunner().invoke(app, ["sessions", "bisect", session.id, "--inf", "--json", *where])
+        assert (done.exit_code, done.output.strip()) == (0, "null")
+        done = CliRunner().invoke(app, ["sessions", "bisect", session.id, "--inf", *where])
+        assert "none of what the journal keeps made an infinity" in done.output
+        file = tmp_path / "run.tar"
+        done = CliRunner().invoke(app, ["sessions", "export", session.id, str(file), "--journal", *where])
+        assert done.exit_code == 0, done.output
+        capfd.readouterr()
+        done = CliRunner().invoke(app, ["sessions", "replay", str(file)])
+        assert done.exit_code == 0, done.output
+        assert "all alike, bit for bit" in capfd.readouterr().out
+    with gradwire.connect(live.url, live.api_key, durability="none") as session:
+        done = CliRunner().invoke(app, ["sessions", "bisect", session.id, *where])
+        assert done.exit_code == 1
+        assert "has no journal" in done.output

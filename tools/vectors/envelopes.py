@@ -78,6 +78,8 @@ MESSAGES: Final[tuple[tuple[str, str, Any, list[bytes]], ...]] = (
     ("frame-named", "tensors by their names in the session, and names for results",
      Frame(seq=11, external=[7], named=["w", "größe"], structure=msgspec.Raw(envelope.encode_part(
          Structure([["mul", [-2, -3]]], keeps={"y": 0, "w": None})))), []),
+    ("frame-lines", "where the program called the structure's records, in a session with a journal",
+     Frame(seq=12, structure=RAW, lines=["train.py:12", ""]), []),
     ("frame-timed", "a frame that asks for its times", Frame(seq=10, structure=RAW, timed=True, detailed=True), []),
     ("reply-empty", "the answer to a frame that read nothing", Reply(seq=1), []),
     ("reply-values", "values in buffers, an undefined one, and one that came in chunks",

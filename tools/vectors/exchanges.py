@@ -211,6 +211,11 @@ def _frames() -> Iterator[Vector]:
              {"timing": {"started": {"$above": 0}, "finished": {"$above": 0}, "ops": [{"$above": 0}] * 4}}),
     )  # fmt: skip
     yield script(
+        "frames/lines", "where the program called each record changes nothing",
+        post(frame([["ones", [[2]]], ["neg", [0]]], [1], lines=["train.py:12", ""]),
+             {"values": [value("float32", [-1.0, -1.0])]}),
+    )  # fmt: skip
+    yield script(
         "frames/cancel", "what neither waits nor runs cannot be cancelled",
         refused("DELETE", f"{FRAMES}/1", 404, "not_found"), request("DELETE", FRAMES, 202, None, {"frames": 0}),
     )  # fmt: skip

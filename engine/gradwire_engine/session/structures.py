@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -15,6 +16,7 @@ from ..runtime.memory import Limits
 from .liveness import Frees, last_uses
 
 STRUCTURES_KEPT: Final = 256
+LINE_BYTES: Final = 80
 STRUCTURE_BYTES_KEPT: Final = 160 << 20
 """The limit for the estimated decoded size of all structures."""
 
@@ -41,6 +43,11 @@ class Known(NamedTuple):
 def decoded_bytes(encoded: bytes, human: bool) -> int:
     """An upper bound of a structure's memory, decoded and encoded."""
     return len(encoded) + (estimate_json if human else estimate)(encoded)
+
+
+def bytes_of_lines(lines: Sequence[str]) -> int:
+    """An upper bound of the memory of a structure's lines, which are file names as a rule."""
+    return sum([LINE_BYTES + 4 * len(line) for line in lines])
 
 
 class Structures(OrderedDict[bytes, Known]):
@@ -85,7 +92,7 @@ class Structures(OrderedDict[bytes, Known]):
         if frame.hash and structure_hash(encoded) != frame.hash:
             raise MalformedFrame("the hash does not match the structure")
         lines = tuple(frame.lines)
-        nbytes = decoded_bytes(encoded, human) + sum(map(len, lines))
+        nbytes = decoded_bytes(encoded, human) + bytes_of_lines(lines)
         return Known(structure, last_uses(structure), encoded, human, nbytes, lines)
 
     def remember(self, digest: bytes, known: Known) -> None:

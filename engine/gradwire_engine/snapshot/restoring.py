@@ -29,7 +29,7 @@ from ..runtime.memory import Limits
 from ..session.clients import Client
 from ..session.liveness import last_uses
 from ..session.session import Session
-from ..session.structures import Known, decoded_bytes
+from ..session.structures import Known, bytes_of_lines, decoded_bytes
 from . import facts
 from .facts import Image
 from .values import decode
@@ -208,7 +208,7 @@ class _Restorer:
             structure = (msgspec.json if known.human else msgspec.msgpack).decode(encoded, type=Structure)
             session.structures[bytes.fromhex(known.hash)] = Known(
                 structure, last_uses(structure), encoded, known.human,
-                decoded_bytes(encoded, known.human) + sum(map(len, known.lines)), tuple(known.lines),
+                decoded_bytes(encoded, known.human) + bytes_of_lines(known.lines), tuple(known.lines),
             )  # fmt: skip
 
     def _client(self, known: facts.ClientRow, pieces: _Pieces) -> Client:

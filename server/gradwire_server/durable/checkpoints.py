@@ -37,6 +37,8 @@ class Checkpoint(msgspec.Struct, frozen=True):
         digest: of the file, in hexadecimal.
         bytes: the file's size.
         created: Unix time.
+        used: the last record that rewinds to it; 0 for none.
+        retired: it was forgotten, and its file is there for journals with such a record.
     """
 
     name: str
@@ -45,6 +47,8 @@ class Checkpoint(msgspec.Struct, frozen=True):
     digest: str
     bytes: int
     created: float
+    used: int = 0
+    retired: bool = False
 
     def snapshot(self, folder: Path) -> Snapshot:
         """Its file, as a snapshot to read."""
@@ -64,6 +68,10 @@ def listed(folder: Path) -> list[Checkpoint]:
     Raises:
         JournalDamaged: when the index is damaged.
     """
+    return [each for each in _rows(folder) if not each.retired]
+
+
+def _rows(folder: Path) -> list[Checkpoint]:
     path = folder / INDEX
     if not os.path.lexists(path):
         return []
@@ -118,8 +126,21 @@ def write(
     path = made.snapshot(folder).path
     if not path.exists():
         write_whole(disk, path, pieces)
-    _save(disk, folder, [*(each for each in listed(folder) if each.name != name), made])
+    _save(disk, folder, [*_without(_rows(folder), name), made])
     return made
+
+
+def note_use(disk: Disk, folder: Path, name: str, record: int) -> None:
+    """Note that a record rewinds to a checkpoint, before it is written.
+
+    Raises:
+        OSError: when the disk is full or broken.
+    """
+    rows = _rows(folder)
+    for i, row in enumerate(rows):
+        if row.name == name and not row.retired:
+            rows[i] = msgspec.structs.replace(row, used=record)
+    _save(disk, folder, rows)
 
 
 def remove(disk: Disk, folder: Path, name: str) -> Checkpoint:
@@ -130,11 +151,23 @@ def remove(disk: Disk, folder: Path, name: str) -> Checkpoint:
         OSError: when the disk is broken.
     """
     gone = find(folder, name)
-    _save(disk, folder, [each for each in listed(folder) if each.name != name])
+    _save(disk, folder, _without(_rows(folder), name))
     return gone
 
 
+def _without(rows: list[Checkpoint], name: str) -> list[Checkpoint]:
+    """The rows without the checkpoint of this name, which retires if a record rewinds to it."""
+    return [
+        msgspec.structs.replace(row, retired=True) if row.name == name else row
+        for row in rows
+        if row.name != name or row.used
+    ]
+
+
 def _save(disk: Disk, folder: Path, rows: list[Checkpoint]) -> None:
+    # Journals are kept since the oldest checkpoint, so no record before it counts.
+    since = min((row.record for row in rows if not row.retired), default=None)
+    rows = [row for row in rows if not row.retired or (since is not None and row.used > since)]
     encoded = msgspec.json.encode(rows)
     write_whole(disk, folder / INDEX, [msgspec.json.encode(_Index(_digest([encoded]), msgspec.Raw(encoded)))])
     kept = {each.snapshot(folder).path for each in rows}

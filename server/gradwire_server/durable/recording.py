@@ -169,9 +169,9 @@ def _needed(source: Source, first: int) -> list[str]:
     begin = max((base for base in bases if base <= first), default=0)
     found = [path.name for base, path in sorted(bases.items()) if base >= begin]
     found += [each.path.name for each in snapshots(folder) if each.seq == first]
-    kept = checkpoints.listed(folder)
+    kept = sorted(path.name for path in folder.glob(f"{checkpoints.PREFIX}*.safetensors"))
     if kept:
-        found += [checkpoints.INDEX, *(each.snapshot(folder).path.name for each in kept)]
+        found += [checkpoints.INDEX, *kept]
     return found
 
 

@@ -11,14 +11,14 @@ import msgspec
 from gradwire_engine.runtime.backends import Backends
 from gradwire_protocol.errors import InvalidRequest, JournalDamaged, Unavailable
 
-from ..durable import checkpoints, recovery
+from ..durable import checkpoints, recovery, snapshots
 from ..durable.disk import Disk
-from ..durable.journal import Journal, disk_refuses
+from ..durable.journal import Journal, disk_refuses, superseded
 from ..durable.records import Kind, Notes, RewindNote
 from ..durable.store import DiskUse
 from .session_queries import SessionQueries
 from .snapshot_schedule import SnapshotSchedule
-from .time_travel import Past, check_alone, history, imaged, no_journal, now
+from .time_travel import SHOWN, Past, check_alone, history, imaged, no_journal, now
 
 
 class SessionTravels(SessionQueries):
@@ -86,25 +86,38 @@ class SessionTravels(SessionQueries):
         self._disk_use.count(made.bytes)
         return _row(made)
 
-    def rewind(self, name: str) -> dict[str, Any]:
-        """Return to a checkpoint. The rewind is a record of the journal, so it is done once or not at all."""
+    def rewind(self, name: str, frame: int | None = None) -> dict[str, Any]:
+        """Return to a checkpoint, if it is of this frame. A record of the journal does so, once or not at all."""
         folder, journal = self._written()
         check_alone(self.session)
         found = checkpoints.find(folder, name)
+        if frame is not None and frame != found.frame:
+            raise InvalidRequest(
+                f"checkpoint {name!r:.80} is of frame {found.frame} now, not of frame {frame}: it was made anew",
+                frame=found.frame,
+            )
         before = self.session
-        self.session = recovery.rewind(before, found.snapshot(folder), name, self.spec, self._backends)
+        after = recovery.rewind(before, found.snapshot(folder), name, self.spec, self._backends)
+        checkpoints.note_use(self.disk, folder, name, journal.last + 1)
         note = RewindNote(name, found.record, found.digest)
         journal.append(Kind.REWIND, Notes(rewound=note), [])
+        self.session = after
         # The commit replaces the journal by a snapshot, so that recovery need not replay what was given up.
         self.rewound = self._schedule.uncertain = True
         before.close()
         return _row(found) | {"rewound_at": self.session.frames_applied}
 
     def forget(self, name: str) -> dict[str, Any]:
-        """Delete a checkpoint. Journals that only it needed go with the next compaction."""
+        """Delete a checkpoint, and journals that only it needed."""
         folder, _ = self._written()
         self._free_for_removal(folder, name)
-        return _row(checkpoints.remove(self.disk, folder, name))
+        gone = checkpoints.remove(self.disk, folder, name)
+        base = self._journal.base if self._journal is not None else 0
+        begin = next((each for each in snapshots.snapshots(folder) if each.seq == base), None)
+        if begin is not None:
+            for path in superseded(folder, begin, self._oldest_checkpoint(folder)):
+                self.disk.remove(path)
+        return _row(gone)
 
     def _free_for_removal(self, folder: Path, name: str) -> None:
         """Have no record of the journal name a checkpoint that is about to be removed.
@@ -150,8 +163,7 @@ class SessionTravels(SessionQueries):
 
 def _row(found: checkpoints.Checkpoint) -> dict[str, Any]:
     row = msgspec.structs.asdict(found)
-    del row["digest"], row["record"]
-    return row
+    return {key: row[key] for key in SHOWN}
 
 
 TRAVELS: Final[dict[str, Callable[..., dict[str, Any]]]] = {

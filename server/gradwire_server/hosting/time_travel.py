@@ -28,6 +28,8 @@ MAGIC: Final = b"\xffPASTGW\xff"  # as a length, more than any file has
 VISITOR: Final = "was made by a visitor of another frame"
 
 FRAMES_KEPT: Final = 4096
+SHOWN: Final = ("name", "frame", "bytes", "created")
+"""What is told of a checkpoint."""
 SAMPLES: Final = 1 << 20
 """Elements that are checked at once."""
 
@@ -281,10 +283,9 @@ def history(runner: Journaled) -> dict[str, Any]:
     if runner.folder is None:
         raise no_journal(runner.spec)
     rows = [msgspec.structs.asdict(each) for each in checkpoints.listed(runner.folder)]
-    for row in rows:
-        del row["digest"], row["record"]
     return {
-        "frame": runner.session.frames_applied, "oldest": oldest_frame(Source.of(runner.folder)), "checkpoints": rows,
+        "frame": runner.session.frames_applied, "oldest": oldest_frame(Source.of(runner.folder)),
+        "checkpoints": [{key: row[key] for key in SHOWN} for row in rows],
     }  # fmt: skip
 
 

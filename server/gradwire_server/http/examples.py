@@ -70,9 +70,7 @@ BODIES: Final[dict[str, dict[str, Example]]] = {
     "rewindSession": {"rewind": Example("Return to the checkpoint", {"checkpoint": "before"})},
     "forkSession": {"fork": Example("A fork of the present", {"ttl_s": 600})},
     "openPast": {"past": Example("The state after the first frame", {"frame": 1})},
-    "movePast": {
-        "past": Example("The state after the second frame, in a session of openPast", {"frame": 2})
-    },
+    "movePast": {"past": Example("The state after the second frame, in a session of openPast", {"frame": 2})},
     "createKey": {
         "key": Example(
             "A key for one day, of a new tenant", {"name": "notebook", "scopes": ["session"], "expires_in_s": 86400}

@@ -613,6 +613,9 @@ class RewindRequest(Body):
     """Where to rewind a session to."""
 
     checkpoint: CheckpointName = Field(description="Name of a checkpoint.")
+    frame: Frame | None = Field(
+        default=None, description="The checkpoint's frame, to refuse one that has taken the name since. Default: any."
+    )
 
 
 class RewoundView(CheckpointView):

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Header, Path, Query, Request, Response
 
+from gradwire_protocol.errors import InvalidRequest
 from gradwire_protocol.frames import MAX_NAME_CHARS
 
 from ..auth import caller_of
@@ -111,7 +112,7 @@ async def forget(server: TheServer, session: TheSession, name: CheckpointPath) -
 async def rewind(server: TheServer, session: TheSession, body: RewindRequest) -> dict[str, Any]:
     """Return a session to a checkpoint. Tensors that were made since give an error from then on, and what was released
     since stays released. Clients stay connected, and go on with their next frame."""
-    found = await session.host.travel("rewind", {"name": body.checkpoint})
+    found = await session.host.travel("rewind", {"name": body.checkpoint, "frame": body.frame})
     server.access.audit.note("session_rewound", session=session.id, about=body.checkpoint)
     return found
 
@@ -131,6 +132,7 @@ async def fork(
     A repeated request with the same ``Idempotency-Key`` returns the session of the first one.
     """
     asked = body or ForkRequest()
+    _check_alone(server)
 
     async def make() -> str:
         with _quota(server, request, session) as limits:
@@ -158,6 +160,8 @@ async def past(
     A repeated request with the same ``Idempotency-Key`` returns the session of the first one.
     """
 
+    _check_alone(server)
+
     async def make() -> str:
         with _quota(server, request, session) as limits:
             return (await forking.look_back(server.registry, session, limits, body.frame)).id
@@ -169,6 +173,19 @@ async def past(
 async def move(session: TheSession, body: PastRequest) -> dict[str, Any]:
     """Have a session that shows another one's past show another frame. To later frames it goes on from where it is."""
     return await session.host.travel("advance", {"frame": body.frame})
+
+
+def _check_alone(server: Server) -> None:
+    """Check that new sessions may be made here.
+
+    Raises:
+        InvalidRequest: on a worker of a fleet, where the gateway places sessions.
+    """
+    if server.access.passes is not None:
+        raise InvalidRequest(
+            "sessions of a fleet are neither forked nor shown at a past frame, since its gateway places all sessions; "
+            "checkpoints, rewinds and searches work, and export with import copies tensors"
+        )
 
 
 def _quota(server: Server, request: Request, session: Session) -> Any:

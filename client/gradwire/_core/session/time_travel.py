@@ -80,10 +80,9 @@ def checkpoint(self: Session, name: str) -> Checkpoint:
         LimitExceeded: for too many checkpoints, or bytes on disk.
     """
     _check_name(name)
-    _settle(self)
-    row = self.rest.post(f"/v1/sessions/{self.id}/checkpoints", {"name": name}, PATIENCE_S)
-    made = Checkpoint(self, row, live_objects())
-    _checkpoints(self)[name] = made
+    with _alone(self):
+        row = self.rest.post(f"/v1/sessions/{self.id}/checkpoints", {"name": name}, PATIENCE_S)
+        made = _checkpoints(self)[name] = Checkpoint(self, row, live_objects())
     return made
 
 
@@ -95,7 +94,7 @@ def rewind(self: Session, name: str | Checkpoint) -> None:
     Raises:
         ArgumentError: for a checkpoint of another program, whose tensors this one does not know: fork the session.
         NotFound: for one that was deleted.
-        InvalidRequest: as :meth:`checkpoint`.
+        InvalidRequest: as :meth:`checkpoint`, and when another program has made a checkpoint of this name since.
     """
     found = _checkpoints(self).get(name.name if isinstance(name, Checkpoint) else name)
     if found is None or (isinstance(name, Checkpoint) and found is not name):
@@ -104,11 +103,10 @@ def rewind(self: Session, name: str | Checkpoint) -> None:
             f"this program has no checkpoint {name!r:.80} of session {self.id}, it has {known}: it does not know which "
             "of its tensors were there then. session.at(frame) and session.fork(frame) show the state"
         )
-    _settle(self)
-    self.kept_uploads.clear()
-    self.rest.post(f"/v1/sessions/{self.id}/rewind", {"checkpoint": found.name}, PATIENCE_S)
-    with self.lock:
-        self.builder.begin()
+    with _alone(self):
+        self.kept_uploads.clear()
+        body = {"checkpoint": found.name, "frame": found.frame}
+        self.rest.post(f"/v1/sessions/{self.id}/rewind", body, PATIENCE_S)
         found._put_back()
 
 
@@ -190,11 +188,11 @@ def fork(self: Session, frame: int | None = None, *, keep: bool = False, ttl: fl
         NotFound: for a frame that is not kept.
         TooManyRequests: when the key may have no further session.
     """
-    _settle(self)
     body = {name: value for name, value in (("frame", frame), ("ttl_s", ttl)) if value is not None}
-    number = str(self.rest.post(f"/v1/sessions/{self.id}/fork", body, PATIENCE_S)["id"])
-    objects = live_objects() if frame is None else None
-    mirror = None if objects is None else MirrorState(self, objects)
+    with _alone(self):
+        number = str(self.rest.post(f"/v1/sessions/{self.id}/fork", body, PATIENCE_S)["id"])
+        objects = live_objects() if frame is None else None
+        mirror = None if objects is None else MirrorState(self, objects)
     made = _opened(Fork, self, number, self.client, owned=not keep)
     if mirror is not None and objects is not None:
         made._objects = KeptObjects(objects)
@@ -380,6 +378,15 @@ def find_value(self: Session, value: str = "nan", name: str = "") -> dict[str, A
     query = f"value={quote(value, safe='')}&name={quote(name, safe='')}"
     found: dict[str, Any] | None = self.rest.get(f"/v1/sessions/{self.id}/history/search?{query}", PATIENCE_S)["found"]
     return found
+
+
+@contextmanager
+def _alone(session: Session) -> Iterator[None]:
+    """For the extent of the ``with``, no other thread records, and all that was recorded is done."""
+    with session.lock:
+        session.builder.begin()
+        _settle(session)
+        yield
 
 
 def _settle(session: Session) -> None:
