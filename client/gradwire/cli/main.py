@@ -35,7 +35,6 @@ sessions.command("bisect")(bisect)
 sessions.command("replay")(replay)
 
 
-
 def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"gradwire {__version__}")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from gradwire_protocol.quantities import counted
+
 from .._core.context import html
-from .._core.context.quantities import counted
 from .table import share, spell_bytes, spell_time
 
 if TYPE_CHECKING:

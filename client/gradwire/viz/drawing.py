@@ -9,12 +9,12 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from gradwire_protocol.drawing.nodes import joined, kind_of, results_in_a_line, results_of, spell_bytes, summary
+from gradwire_protocol.drawing.nodes import joined, kind_of, results_in_a_line, results_of, summary
 from gradwire_protocol.drawing.svg import Box, Joint, Kind, Theme, render, shorten
 from gradwire_protocol.dtypes import BY_NAME
 from gradwire_protocol.errors import ArgumentTypeError, ArgumentValueError, GraphError
+from gradwire_protocol.quantities import spell_bytes
 
-from .._core.context.quantities import counted, spell_bytes
 from .._core.graph.graph_mirror import AccumulateGrad, edge_of
 from .._core.modules.parameter import Parameter
 from .._core.session.current_session import current_session

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ..quantities import counted, spell_bytes
 from .svg import Joint
 
 SHAPES_SHOWN: Final = 2
@@ -12,20 +13,8 @@ SHAPES_SHOWN: Final = 2
 def summary(nodes: list[dict[str, Any]], edges: list[dict[str, int]], saved_bytes: int) -> str:
     """A one-line summary of a graph."""
     leaves = sum(node["name"] == "AccumulateGrad" for node in nodes)
-    told = f"{_counted(len(nodes), 'node')} ({_counted(leaves, 'leaf', 'leaves')}), {_counted(len(edges), 'edge')}"
+    told = f"{counted(len(nodes), 'node')} ({counted(leaves, 'leaf', 'leaves')}), {counted(len(edges), 'edge')}"
     return f"{told}; {spell_bytes(saved_bytes)} kept for backward"
-
-
-def spell_bytes(count: int) -> str:
-    """A readable size: ``"512 B"``, ``"1.5 KB"``, ``"12 MB"``; a KB is 1024 bytes."""
-    if count < 1024:
-        return f"{count} B"
-    size = float(count)
-    for unit in ("KB", "MB", "GB", "TB"):
-        size /= 1024
-        if size < 999.5 or unit == "TB":
-            return f"{size:.{1 if size < 9.95 else 0}f} {unit}".replace(".0 ", " ")
-    raise AssertionError("unreachable")
 
 
 def joined(edges: list[dict[str, int]]) -> list[Joint]:
@@ -60,7 +49,3 @@ def results_in_a_line(node: dict[str, Any]) -> str:
         return f"{len(results)} × {results[0]}"
     more = f" … {len(results)} in all" if len(results) > SHAPES_SHOWN else ""
     return ", ".join(results[:SHAPES_SHOWN]) + more
-
-
-def _counted(count: int, one: str, many: str = "") -> str:
-    return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any, Final
 
-from gradwire_protocol.drawing.nodes import joined, kind_of, results_in_a_line, results_of, spell_bytes, summary
+from gradwire_protocol.drawing.nodes import joined, kind_of, results_in_a_line, results_of, summary
 from gradwire_protocol.drawing.svg import Box, Kind, Theme, render, shorten
 from gradwire_protocol.dtypes import BY_NAME
+from gradwire_protocol.quantities import spell_bytes
 
 NAME_LENGTH: Final = 40
 MAX_NODES: Final = 500

@@ -25,8 +25,8 @@ from . import (
 
 ROUTERS = (
     health.router, diagnostics.router, sessions.router, frames.router, tensors.router, names.router, gradients.router,
-    graph.router, groups.router, ops.router, stream.router, exports.router, history.router, keys.router, tickets.router, docs.router,
-    activity.router, profile.router, console.root, manual.router,
+    graph.router, groups.router, ops.router, stream.router, exports.router, history.router, keys.router, tickets.router,
+    docs.router, activity.router, profile.router, console.root, manual.router,
 )  # fmt: skip
 
 __all__ = [

@@ -20,8 +20,9 @@ class DisplayedDict(dict[str, Any]):
         return dict, (dict(self),)
 
     def _repr_html_(self) -> str:
+        from gradwire_protocol.quantities import spell_bytes
+
         from . import html
-        from .quantities import spell_bytes
 
         rows = []
         for name, value in self.items():

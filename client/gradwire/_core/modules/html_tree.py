@@ -7,9 +7,9 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 from gradwire_protocol.errors import GradwireError
+from gradwire_protocol.quantities import counted, spell_bytes
 
 from ..context import html
-from ..context.quantities import counted, spell_bytes
 from ..tensor.tensor import Tensor
 
 if TYPE_CHECKING:

@@ -37,8 +37,9 @@ MEANING: Final = {
 
 def memory_table(memory: dict[str, int]) -> str:
     """The memory of a session as HTML, each number beside the part of the limit that it is."""
+    from gradwire_protocol.quantities import spell_bytes
+
     from ..context import html
-    from ..context.quantities import spell_bytes
 
     limit = memory.get("limit_bytes", 0)
     rows = []
@@ -51,8 +52,9 @@ def memory_table(memory: dict[str, int]) -> str:
 
 def session_html(session: Any) -> str:
     """A session: where it is, what it holds and what was sent. It asks the server once, without patience."""
+    from gradwire_protocol.quantities import counted
+
     from ..context import html
-    from ..context.quantities import counted
 
     about = [html.code(session.id), html.text(session.url)]
     if session.closed:

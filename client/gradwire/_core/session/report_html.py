@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradwire_protocol.quantities import counted, spell_seconds
+
 from ..context import html
 from ..context.call_sites import near_file, spell_place
-from ..context.quantities import counted, spell_seconds
 
 
 def report_html(report: Any, most: int = 50) -> str:

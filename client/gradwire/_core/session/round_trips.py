@@ -11,8 +11,9 @@ from operator import itemgetter
 from time import perf_counter_ns
 from typing import Any, Final
 
+from gradwire_protocol.quantities import spell_seconds
+
 from ..context.call_sites import near_file, place_of, spell_place, user_call
-from ..context.quantities import spell_seconds
 
 LINES_KEPT: Final = 10_000
 """Lines that are counted apart. A program that makes more of them by ``exec`` has the rest counted together."""

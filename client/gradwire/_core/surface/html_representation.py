@@ -16,11 +16,11 @@ import numpy as np
 
 from gradwire_protocol.dtypes import INTEGRAL, float64, int64
 from gradwire_protocol.errors import GradwireError
+from gradwire_protocol.quantities import counted, spell_bytes, spell_number
 
 from ..context import html
 from ..context.call_sites import count_notebook_as_inside, running_ipython, spell_line, user_line
 from ..context.modes import no_grad
-from ..context.quantities import counted, spell_bytes, spell_number
 from ..dispatch.dispatch import call
 from ..dispatch.overrides import within, without_classes
 from ..graph.forward_levels import OPEN

@@ -11,8 +11,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from gradwire_protocol.quantities import spell_number
+
 from ..context.html import text
-from ..context.quantities import spell_number
 
 BARS: Final = 40
 WIDTH, HEIGHT = 240, 76
