@@ -131,7 +131,9 @@ ARGUMENTS: dict[str, tuple[str, list[str]]] = {
 """How the commands that print JSON are run: the place, and other arguments."""
 NO_TABLE = {"keys create"}
 """This prints a key, which may be longer than a terminal is wide."""
-ELSEWHERE: dict[str, str] = {}
+ELSEWHERE: dict[str, str] = {
+    "sessions bisect": "tests/client/test_time_travel.py", "sessions replay": "tests/client/test_time_travel.py",
+}  # fmt: skip
 """Commands with ``--json`` that need more than a server, and the tests that run them."""
 
 

@@ -112,8 +112,8 @@ def test_names_and_descriptions_of_a_program_are_escaped() -> None:
 
 def test_a_session_tells_what_it_holds_in_one_request(session, monkeypatch, round_trips) -> None:
     asked: list[str] = []
-    glance = session.rest.glance
-    monkeypatch.setattr(session.rest, "glance", lambda path: asked.append(path) or glance(path))
+    glance = session.rest.get_once
+    monkeypatch.setattr(session.rest, "get_once", lambda path: asked.append(path) or glance(path))
     kept = torch.ones(1000)
     round_trips()
     session.synchronize()
@@ -140,7 +140,7 @@ def test_a_session_whose_server_does_not_answer_is_shown_with_the_reason(session
     def silent(path: str) -> Any:
         raise torch.Unavailable("the server cannot be reached")
 
-    monkeypatch.setattr(session.rest, "glance", silent)
+    monkeypatch.setattr(session.rest, "get_once", silent)
     page = parsed(session._repr_html_())
     assert "the server cannot be reached" in page.text and "round trip" in page.text
 
