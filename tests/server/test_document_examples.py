@@ -25,7 +25,7 @@ OPERATIONS = {
 }
 ORDER = (
     "createSession", "putTensor", "putNamedTensor", "submitFrame", "grad", "backward", "openGroup", "createKey",
-    "createTicket",
+    "createTicket", "profileSession",
 )  # fmt: skip
 """That in which the examples build on each other."""
 
