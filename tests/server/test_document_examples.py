@@ -26,7 +26,7 @@ OPERATIONS = {
 }
 ORDER = (
     "createSession", "putTensor", "putNamedTensor", "submitFrame", "grad", "backward", "createCheckpoint",
-    "rewindSession", "forkSession", "openPast", "movePast", "openGroup", "createKey", "createTicket",
+    "rewindSession", "forkSession", "openPast", "movePast", "openGroup", "createKey", "createTicket", "profileSession",
 )  # fmt: skip
 """That in which the examples build on each other."""
 

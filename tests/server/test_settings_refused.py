@@ -23,6 +23,7 @@ OTHERS = {
     "direct": "true or false",
     "shared_keys": "true or false",
     "compiled_kernels": "one of auto, off, wait",
+    "console": "true or false",
     "nccl": "true or false",
     "plans": "one of on, off",
     "worker_per": "one of key, session",
