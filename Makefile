@@ -10,9 +10,10 @@ DEMO := $(VENV)/.stamp-demo
 PINS := pyproject.toml constraints.txt
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-# The TypeScript client and its npm packages. Without them its tests are skipped.
+# The TypeScript client and the console, and their npm packages. Without them their tests are skipped.
 TYPESCRIPT := client/typescript
-PACKAGES := $(TYPESCRIPT)/node_modules/.stamp
+CONSOLE := server/console
+PACKAGES := $(TYPESCRIPT)/node_modules/.stamp $(CONSOLE)/node_modules/.stamp
 NODE_PATH_FIRST := PATH="$(abspath $(BIN)):$$PATH"
 
 # Arguments for pytest and the benchmarks: make test ARGS='-k matmul'
@@ -25,10 +26,6 @@ help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: $(FULL) $(PACKAGES)  ## create .venv with server, tests and linters (installs torch)
-
-setup-$(PACKAGES): $(TYPESCRIPT)/package-lock.json | $(FULL)
-	@if cd $(TYPESCRIPT) && $(NODE_PATH_FIRST) npm ci --no-progress; then touch node_modules/.stamp; \
-	else echo "npm packages cannot be installed: the tests of $(TYPESCRIPT) will be skipped" >&2; fi
 
 demo: $(DEMO)  ## create .venv for the demo only (no torch)
 
@@ -47,9 +44,9 @@ $(DEMO): $(PINS) | $(BIN)/python
 	$(PIP) install -e '.[server]' scikit-learn -c constraints.txt
 	@touch $(DEMO)
 
-$(PACKAGES): $(TYPESCRIPT)/package-lock.json | $(FULL)
-	@if cd $(TYPESCRIPT) && $(NODE_PATH_FIRST) npm ci --no-progress; then touch node_modules/.stamp; \
-	else echo "npm packages cannot be installed: the tests of $(TYPESCRIPT) will be skipped" >&2; fi
+$(PACKAGES): %/node_modules/.stamp: %/package-lock.json | $(FULL)
+	@if cd $* && $(NODE_PATH_FIRST) npm ci --no-progress; then touch node_modules/.stamp; \
+	else echo "npm packages cannot be installed: the tests of $* will be skipped" >&2; fi
 
 demo: $(DEMO)  ## train on handwritten digits through an embedded server
 	$(BIN)/python examples/digits.py
@@ -82,8 +79,11 @@ lint: $(FULL) $(PACKAGES)  ## check style, types (also of examples and documents
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m tools.typed_documents
-	@if [ -e $(PACKAGES) ]; then echo "npm run check"; cd $(TYPESCRIPT) && $(NODE_PATH_FIRST) npm run -s check; \
-	else echo "the types of $(TYPESCRIPT) are not checked: its npm packages are not installed"; fi
+	@for folder in $(TYPESCRIPT) $(CONSOLE); do \
+		if [ -e $$folder/node_modules/.stamp ]; then \
+			echo "npm run check in $$folder"; (cd $$folder && $(NODE_PATH_FIRST) npm run -s check) || exit 1; \
+		else echo "the types of $$folder are not checked: its npm packages are not installed"; fi; \
+	done
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.import_circles
 	$(BIN)/python -m tools.derive --check
