@@ -29,6 +29,7 @@ OFF: Final = ("off", "0", "false", "no")
 ON: Final = ("", "on", "1", "true", "yes")
 
 REDRAWN_S: Final = 0.25
+COLUMNS: Final = 80
 ASKED_EVERY_S: Final = 2.0
 LOCKED_S: Final = 1.0
 """How long drawing is waited for: a thread may have been stopped in the middle of it."""
@@ -90,9 +91,9 @@ class TerminalLine:
 
     def _width(self) -> int:
         try:
-            return max(os.get_terminal_size(self._stream.fileno()).columns, 20)
+            return os.get_terminal_size(self._stream.fileno()).columns or COLUMNS  # 0: it does not know
         except (OSError, ValueError):
-            return 80
+            return COLUMNS
 
     def _write(self, text: str) -> None:
         with suppress(OSError, ValueError):  # the terminal is gone

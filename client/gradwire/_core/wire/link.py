@@ -322,11 +322,11 @@ class Link:
 
     def _facts(self) -> Facts:
         """What the thread waits for that has the lock; called by another one."""
-        moved = self._transfers.facts(self._window) or self._downloads.facts()
+        moved = self._transfers.facts() or self._downloads.facts()
         return moved or frame_facts(self._window)
 
     def _facts_of_room(self) -> Facts:
-        return self._transfers.facts(self._window) or frame_facts(self._window, "room")
+        return self._transfers.facts() or frame_facts(self._window, "room")
 
     def _wait(self, seen: int, awake: bool = False) -> None:
         """Wait for a message, unless a frame after ``seen`` has been answered already.
@@ -405,7 +405,7 @@ class Link:
     def _send_uploads(self, connection: Connection, sent: SentFrame) -> None:
         transfers = self._transfers
         transfers.begin(sum(data.nbytes for data in sent.uploads.values()))
-        wait = Wait(lambda: transfers.facts(self._window) or frame_facts(self._window), began=transfers.began)
+        wait = Wait(lambda: transfers.facts() or frame_facts(self._window), began=transfers.began)
         try:
             for chunk in self._outgoing.chunks(sent):
                 connection.send(chunk, wait)

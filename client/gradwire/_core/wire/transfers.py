@@ -52,10 +52,9 @@ class Transfers:
         self._sending = False
         self._until = monotonic()
 
-    def facts(self, window: SendWindow) -> Facts | None:
+    def facts(self) -> Facts | None:
         """How far the transfer has come; ``None`` if nothing is being uploaded. Any thread may ask."""
-        first = window.first
-        if not self._sending and not (first is not None and first.uploads and monotonic() < self._until + APART_S):
+        if not self._sending:
             return None
         total: int | None = None
         if ANNOUNCED:
