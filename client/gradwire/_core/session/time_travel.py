@@ -6,7 +6,7 @@ import atexit
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, overload
 from urllib.parse import quote
 
 from gradwire_protocol import dtypes
@@ -138,6 +138,11 @@ class Fork(Session):
 
     carried: CarriedOver | None = None
     _objects: KeptObjects | None = None
+
+    @overload
+    def __getitem__(self, thing: str) -> Tensor: ...
+    @overload
+    def __getitem__(self, thing: T) -> T: ...
 
     def __getitem__(self, thing: T | str) -> T | Tensor:
         """What the fork has of a tensor or an object of the session that it was forked from; of a name, the tensor that
