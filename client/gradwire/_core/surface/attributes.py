@@ -294,8 +294,7 @@ for _name in LACKING:
 
 
 def _names(self: Tensor) -> list[str]:
-    """The attributes of a tensor, without those that only say that gradwire lacks them, and without slots of its own:
-    Python suggests a name that is near a missing one only where there are at most 750."""
+    """The public attributes of a tensor that gradwire has. Of at most 750, Python suggests one for a typo."""
     names = [name for name in object.__dir__(self) if not name.startswith("_") or name.endswith("__")]
     return [name for name in (*names, *self.__dict__) if name not in LACKING or hasattr(self, name)]
 

@@ -33,8 +33,7 @@ class Attached:
     def __delitem__(self, key: Any) -> None:
         """Refuse ``del x[...]``: a tensor's shape is fixed."""
     def __dir__(self) -> list[str]:
-        """The attributes of a tensor, without those that only say that gradwire lacks them, and without slots of its own:
-    Python suggests a name that is near a missing one only where there are at most 750."""
+        """The public attributes of a tensor that gradwire has. Of at most 750, Python suggests one for a typo."""
     def __div__(self, other: Tensor | complex) -> Any:
         """Python 2's name of ``/``."""
     def __dlpack__(self, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: _bool | None = None) -> Any:
