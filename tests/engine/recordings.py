@@ -81,7 +81,7 @@ class _Line:
         if answer:
             self.arrived.append(envelope.decode(answer))
 
-    def receive(self, timeout: float | None, most_missed: int = 0, awake: bool = False) -> list[Any]:
+    def receive(self, timeout: float | None, most_missed: int = 0, awake: bool = False, wait: Any = None) -> list[Any]:
         arrived, self.arrived = self.arrived, []
         return arrived
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Any, NamedTuple
 
+from .._core.context import displayed
 from .._core.context.call_sites import place_of, spell_call
-from .._core.context.displayed import DisplayedText
 from .._core.session.profile_recorder import ProfileRecorder, Range
 from .._core.session.round_trips import BACKPRESSURE, SPELLED
 from .._core.wire.frame_travel import FrameTravel
@@ -226,7 +226,7 @@ class EventList(list[Any]):
             self, sort_by, row_limit, max_src_column_width, max_name_column_width, max_shapes_column_width, header,
             top_level_events_only, time_unit, self.profile_memory,
         )  # fmt: skip
-        return DisplayedText(text)
+        return displayed.DisplayedText(text)
 
     def key_averages(
         self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False

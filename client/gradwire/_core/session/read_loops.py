@@ -51,10 +51,10 @@ class ReadLoops:
             return
         code, instruction, name = user_call()
         if self._line != (code, instruction):
-            self._count, self._line = 0, (code, instruction)
+            self._count, self._line = 1, (code, instruction)
             return
         self._count += 1
-        if self._count == MANY - 2:  # two reads came before the first that counted
+        if self._count == MANY:
             _warn(code, instruction, name)
 
 
