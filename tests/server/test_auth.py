@@ -24,13 +24,13 @@ def anybody(server: LiveServer):
         yield client
 
 
-@pytest.mark.parametrize("path", ["/livez", "/readyz", "/docs", "/openapi.json"])
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/docs", "/openapi.json", "/"])
 def test_health_and_documentation_need_no_key(anybody: httpx.Client, path: str) -> None:
     assert anybody.get(path).status_code == 200
 
 
 @pytest.mark.parametrize(
-    "path", ["/v1/version", "/v1/devices", "/v1/sessions", "/v1/ops", "/metrics", "/v1/no-such-route", "/"]
+    "path", ["/v1/version", "/v1/devices", "/v1/sessions", "/v1/ops", "/metrics", "/v1/no-such-route", "/v1/activity"]
 )
 def test_everything_else_needs_one(anybody: httpx.Client, path: str) -> None:
     response = anybody.get(path)

@@ -74,7 +74,8 @@ def test_a_server_without_a_data_directory_has_no_storage() -> None:
     with live_server(compiled_kernels="off") as server:
         found = told(server)
     assert found["storage"] is None
-    assert found["kernels"] == {"mode": "off", "state": "idle", "reason": "", "kept": None, "complete": None}
+    assert found["kernels"].pop("state") in ("idle", "ready")  # this process may have loaded them for another test
+    assert found["kernels"] == {"mode": "off", "reason": "", "kept": None, "complete": None}
     assert set(found["libraries"]) == {"python", *diagnostics.LIBRARIES}
 
 

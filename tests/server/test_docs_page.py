@@ -11,6 +11,9 @@ import pytest
 from gradwire_server.http.static_files import FILES, FOLDER
 from tests.live_server import live_server
 
+WAIT_S = 60.0
+"""The document describes every op, and is made when it is first asked for."""
+
 
 class References(HTMLParser):
     """Collects what a page refers to."""
@@ -32,16 +35,16 @@ def test_all_that_the_page_needs_comes_from_the_server(prefix: str) -> None:
     with live_server(**({"root_path": prefix} if prefix else {})) as server:
         assert server.url.endswith(prefix)
         address = f"{server.url}/docs"
-        page = httpx.get(address)
+        page = httpx.get(address, timeout=WAIT_S)
         references = References(page.text)
         types = {}
         for reference in references.found:
             url = urljoin(address, reference)
             assert url.startswith(f"{server.url}/"), reference
-            found = httpx.get(url)
+            found = httpx.get(url, timeout=WAIT_S)
             assert found.status_code == 200 and found.content, url
             types[urlsplit(url).path.rpartition("/")[2]] = found.headers["content-type"]
-        document = httpx.get(urljoin(address, "openapi.json?ops=false")).json()
+        document = httpx.get(urljoin(address, "openapi.json?ops=false"), timeout=WAIT_S).json()
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     assert types == {**FILES, "openapi.json": "application/json"}
     assert not references.inline, "the security policy forbids inline scripts"
