@@ -16,7 +16,8 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any, Final, NamedTuple
 
@@ -140,6 +141,23 @@ def _interrupt(number: int, frame: Any) -> None:
     raise KeyboardInterrupt
 
 
+@contextmanager
+def _interrupted_afterwards() -> Iterator[None]:
+    """An interrupt inside of the ``with`` is raised at its end."""
+    came: list[int] = []
+    former = {
+        number: signal.signal(number, lambda number, frame: came.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+    if came:
+        raise KeyboardInterrupt
+
+
 def _attempt(job: Job, command: Sequence[str], environment: Mapping[str, str], attempt: int) -> int:
     """Start all ranks once, and wait until all have ended. Returns the exit code."""
     ended: queue.Queue[Ended] = queue.Queue()
@@ -147,9 +165,10 @@ def _attempt(job: Job, command: Sequence[str], environment: Mapping[str, str], a
     ranks: list[Rank] = []
     failed: list[Ended] = []
     try:
-        for local in range(job.nproc):
-            variables = job.environment(local, attempt)
-            ranks.append(_start(int(variables["RANK"]), command, {**environment, **variables}, ended, output))
+        with _interrupted_afterwards():  # a rank that is started and not among them would go on alone
+            for local in range(job.nproc):
+                variables = job.environment(local, attempt)
+                ranks.append(_start(int(variables["RANK"]), command, {**environment, **variables}, ended, output))
         for _ in ranks:
             if (last := ended.get()).code:
                 failed.append(last)
