@@ -76,7 +76,7 @@ class _Line:
         self.send(envelope.join(envelope.encode(hello)))
         (self.welcome, _), *_ = self.receive(None)
 
-    def send(self, data: bytes) -> None:
+    def send(self, data: bytes, wait: Any = None) -> None:
         answer = self.recording.take_in(self.session, bytes(data))
         if answer:
             self.arrived.append(envelope.decode(answer))
