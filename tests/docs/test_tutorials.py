@@ -116,6 +116,17 @@ needs_ssh = pytest.mark.skipif(
 )
 
 
+def _wait_until_listening(port: int, server: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + 60
+    while True:
+        assert server.poll() is None and time.monotonic() < end, "the SSH server does not listen"
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=5).close()
+            return
+        except OSError:
+            time.sleep(0.05)
+
+
 @contextmanager
 def other_machine(folder: Path, home: Path) -> Iterator[None]:
     """An SSH server that the name gpu-box leads to, by the configuration of the home's ``ssh``."""
@@ -140,6 +151,7 @@ def other_machine(folder: Path, home: Path) -> Iterator[None]:
         Path("/run/sshd").mkdir(exist_ok=True)
     server = subprocess.Popen([SSHD, "-D", "-e", "-f", str(folder / "sshd.conf")], stderr=subprocess.PIPE)
     try:
+        _wait_until_listening(port, server)
         yield
     finally:
         server.terminate()
