@@ -14,9 +14,6 @@ from .send_window import SendWindow, SentFrame
 APART_S: Final = 1.0
 """Uploads of which one begins this soon after another are one transfer: the tensors of a model."""
 
-ANNOUNCED: Final[list[int]] = []
-"""Bytes that the program says it will upload, the innermost statement last. Uploads count towards it."""
-
 
 class Transfers:
     """The uploads of one link.
@@ -56,11 +53,7 @@ class Transfers:
         """How far the transfer has come; ``None`` if nothing is being uploaded. Any thread may ask."""
         if not self._sending:
             return None
-        total: int | None = None
-        if ANNOUNCED:
-            total = max(ANNOUNCED[-1], self._given)
-        elif self._frames == 1:
-            total = self._given
+        total = self._given if self._frames == 1 else None  # nobody knows how many frames will follow
         done = self.done if total is None else min(self.done, total)
         return Facts("upload", done=done, total=total, began=self.began)
 

@@ -14,6 +14,7 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 from gradwire_protocol.errors import GradwireError
 
 from ..._core.wire import tls
+from ..._core.wire.server_url import STREAMS
 from .certificate import UnreadableCertificate, validity
 from .findings import Finding, Status
 from .patience import TookTooLong, within
@@ -21,8 +22,6 @@ from .patience import TookTooLong, within
 EXPIRES_SOON_DAYS: Final = 21
 LOCAL: Final = ("127.0.0.1", 8000)
 """Where a server listens by default."""
-
-_SCHEMES: Final = {"ws": "http", "wss": "https"}
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ def read(url: str, source: str) -> tuple[Finding, Address | None]:
         port = parts.port
     except ValueError as error:
         return refuse(f"is not a URL: {error}", form)
-    if (scheme := _SCHEMES.get(parts.scheme)) is not None:
+    if (scheme := STREAMS.get(parts.scheme)) is not None:
         right = shown(urlunsplit(SplitResult(scheme, parts.netloc, _served_path(parts.path), "", "")))
         return refuse("is a URL for WebSockets", f"write {right}: the client opens its WebSocket itself")
     if parts.scheme not in ("http", "https"):
